@@ -3,10 +3,10 @@
 #   make demo    run the example on this machine      [ARGS=...]
 #   make test    run the fast tests                   [ARGS=...]
 #   make test-rest  run the slow tests            [ARGS=...]
-#   make planted    plant every bug, and check that it is found  [ARGS=...]
-#   make test-all   run all of these              [ARGS=...]
+#   make planted    plant every bug, and check that tests find it  [ARGS=...]
+#   make test-all   run all three              [ARGS=...]
 #   make faults  break the real program            [ROUNDS=n] [SEED=n]
-#   make conformance  interrupt every push at every await, also slow ones
+#   make conformance  interrupt every push at every await (slow)
 #   make check   run everything that CI runs          [SKIP_TESTS=1]
 #   make sim     run random histories             [FOR=10m]
 #   make bench   measure one figure                   BENCH=name [SIZE=n]

@@ -108,7 +108,7 @@ def publish(store: Store, size: int) -> None:
 
 def enforcer(store: Store, plugin: AssetPlugin, committer: Committer) -> Enforcer:
     """An Enforcer of everything in `store`, as it is shipped, without checks."""
-    runtime = Runtime(PARTITION, store, registry(), SystemClock(), Chance(seed=1))
+    runtime = Runtime(PARTITION, store, registry(), SystemClock(), Chance(seed=1), Threads("lookups", 2))
     return Enforcer(runtime, committer, [plugin], [])
 
 

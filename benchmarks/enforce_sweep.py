@@ -40,7 +40,7 @@ async def sweep(path: Path, size: int) -> float:
     await at_rest(running)
     before = running.turns
     began = time.perf_counter()
-    running.sweep()
+    await running.sweep()
     await at_rest(running)
     seconds = time.perf_counter() - began
     assert running.turns - before == size, f"{running.turns - before} turns of {size} assets"

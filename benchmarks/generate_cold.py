@@ -17,7 +17,7 @@ from typing import Any
 
 from benchmarks import figures, manifests
 from lehr import wiring
-from lehr.base.blocking import Threads
+from lehr.base.blocking import Inline, Threads
 from lehr.base.chance import Chance
 from lehr.base.clock import SystemClock
 from lehr.enforce.committer import Committer
@@ -63,7 +63,7 @@ class Publishing:
         assert isinstance(generation, GenerationWorker)
         self.generation = generation
         self._publisher = Publisher(
-            Runtime(PARTITION, self.store, wiring.registry(), SystemClock(), Chance()),
+            Runtime(PARTITION, self.store, wiring.registry(), SystemClock(), Chance(), Inline()),
             wiring.source(deployment),
             self.generation,
             wiring.generation,

@@ -35,7 +35,8 @@ from lehr.model.operation import Outcome, Result
 from lehr.model.writes import Publish
 from lehr.sdk.plugin import Push, Reader, Traits
 from lehr.testing.virtual import VirtualClock, run
-from lehr.testing.world import PARTITION, Plane, World, WorldPlugin, thing
+from lehr.testing.world import PARTITION, thing
+from tests.world import Plane, World, WorldPlugin
 
 HOUR = 3600.0
 HOURS = 2.0
@@ -126,7 +127,7 @@ class Day:
         while clock.monotonic() - since < self._hours * HOUR:
             await clock.sleep(self._chance.uniform(0.0, 2 * HOUR / per_hour))
             await self._happen(kinds, self._chance.uniform(0.0, per_hour), clock)
-        self._heal()
+        await self._heal()
         await self._plane.settle(HOUR)
         self.seconds = perf_counter() - began
         self.processor = process_time() - used
@@ -175,7 +176,7 @@ class Day:
         types = tuple(name for name, item in plane.registry.types.items() if item.governs)
         publish = Publish(candidate, mentions, types, self._clock.now())
         await plane.committer.ask(publish)
-        plane.enforcer.told()
+        plane.enforcer.notify_published(newest.sequence + 1)
         self.incarnations += 1
 
     def _asset(self, number: int) -> Asset:
@@ -219,10 +220,10 @@ class Day:
         self.world.values[id] = "broken"
         self._plane.plugin.hints.put_nowait(AssetKey(PARTITION, AssetId(id)))
 
-    def _heal(self) -> None:
+    async def _heal(self) -> None:
         self.world.behave.clear()
         self.world.unseen.clear()
-        self._plane.enforcer.sweep()
+        await self._plane.enforcer.sweep()
 
     def _some(self) -> int:
         return min(int(self._chance.uniform(0, self._size)), self._size - 1)

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from benchmarks.figures import Peer, percentile, report, size
 from lehr.model.asset import Asset, AssetId, make_asset
 from lehr.model.operation import DONE
-from lehr.model.writes import Admit, Basis, Finish, KeepLease, Record, TakeLease
+from lehr.model.writes import Admit, Basis, Finish, KeepLease, RecordDecision, TakeLease
 from lehr.sdk.store import CheckableStore
 from lehr.store.postgres import Address, PostgresStore
 from lehr.store.sqlite import SqliteStore
@@ -139,7 +139,7 @@ def push(store: CheckableStore, asked: dict[AssetId, Basis]) -> None:
         done = [
             Finish(item.id, DONE, item.started_at + 1, entry(item.asset, operation=item.id)) for item in group
         ]
-        store.commit([lease, *done, *(Record(decision(item.asset)) for item in group)])
+        store.commit([lease, *done, *(RecordDecision(decision(item.asset)) for item in group)])
 
 
 def timed(elsewhere: Callable[[], float], work: Callable[[], object]) -> Run:

@@ -222,7 +222,7 @@ def running(folder: Path, size: int) -> Iterator[Lehr]:
             said = []
             for line in process.stderr:
                 said.append(line)
-                if line.startswith("answering at "):
+                if line.startswith("serving at "):
                     break
             else:
                 raise RuntimeError(f"lehr run has ended: {''.join(said)}")

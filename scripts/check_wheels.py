@@ -36,7 +36,7 @@ class Combination(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What pip says for one combination: the wheels' names by project, or why there are none."""
+    """The answer of pip for one combination: the wheels' names by project, or why there are none."""
 
     wheels: dict[str, str]
     problem: str

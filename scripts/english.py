@@ -5,7 +5,7 @@
 Prints `file:line: pattern: the words found` for each hit, and exits with 1 if there are any. `--count`
 prints the number of hits of each pattern instead. Folders are searched for documents, Python, YAML, TOML and
 shell scripts. In a document the prose is searched, without code, program output and addresses; in Python the
-strings and comments; in other files the comments.
+strings and comments, without the code in f-strings and in backticks; in other files the comments.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ PATTERNS: tuple[Pattern, ...] = (
     _pattern("all that", r"\ball that\b", "Write 'everything that', or name the things."),
     _pattern(
         "is no",
-        r"(?<!there\s)\b(is|are|was|were) (no (?!longer\b|(more|fewer|less|later) than\b)|none\b)",
+        r"(?<!there\s)\b(is|are|was|were) (no (?!longer\b|(more|fewer|less|later) than\b)|(?-i:none)\b)",
         "Write 'is not a', 'does not exist' or 'has no'.",
     ),
     _pattern("mend", r"\bmend(s|ed|ing)?\b", "Write 'fix' or 'repair'."),
@@ -104,6 +104,9 @@ _FENCE = re.compile(r"^( *)(```|~~~).*?^\1\2[ \t]*$", re.MULTILINE | re.DOTALL)
 _INDENTED = re.compile(r"(?<=\n)\n(?:(?: {4,}\S.*|[ \t]*)\n)+")
 _INLINE = re.compile(r"`[^`]+`")
 _ADDRESS = re.compile(r"(?<=\])\([^()\s]*\)|<https?:[^>]*>")
+_FIELD = re.compile(r"\{[^{}]*\}")
+_CODE = re.compile(r"('[^']*'|\"[^\"]*\")|[^\n]")
+_PREFIX = re.compile(r"[rbfu]*", re.IGNORECASE)
 _BLOCK = re.compile(r"\n(?=[ \t]*\n|[|#>]|[ \t]*(?:[-*]|\d+\.) )")
 
 
@@ -122,12 +125,30 @@ def prose(text: str) -> Iterator[tuple[int, str]]:
         line += block.count("\n") + 1
 
 
+def _without_fields(text: str) -> str:
+    """An f-string without the code in braces, but with the strings in that code."""
+    while _FIELD.search(text):
+        text = _FIELD.sub(lambda found: _CODE.sub(lambda part: part[1] or " ", found.group()), text)
+    return text
+
+
+def _words(token: tokenize.TokenInfo) -> str:
+    """The text of a string or comment, without quotes, code in braces and words in backticks."""
+    text = token.string
+    if token.type in (tokenize.STRING, tokenize.COMMENT):
+        prefix = _PREFIX.match(text)
+        assert prefix is not None
+        text = text[prefix.end() :].strip("\"'# ")
+        text = _without_fields(text) if "f" in prefix.group().lower() else text
+    return _blank(text, _INLINE, "_")
+
+
 def strings_and_comments(text: str) -> Iterator[tuple[int, str]]:
-    """Each string and comment of a Python source, without its quotes."""
+    """Each string and comment of a Python source."""
     kinds = {tokenize.STRING, tokenize.COMMENT, getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING)}
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type in kinds:
-            yield token.start[0], token.string.lstrip("rbfuRBFU").strip("\"'# ")
+            yield token.start[0], _words(token)
 
 
 def comments(text: str) -> Iterator[tuple[int, str]]:

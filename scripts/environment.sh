@@ -44,7 +44,7 @@ create() {
     "$python" -m venv --clear "$venv"
 }
 
-# Digest of all that the environment is made from. The tools' settings, from [tool.pytest on, do not count.
+# Digest of everything that the environment is made from. The tools' settings, from [tool.pytest on, do not count.
 wanted() {
     (cd "$root" && cat "$lock" scripts/environment.sh && sed '/^\[tool\.pytest/,$d' pyproject.toml) | cksum
 }
@@ -75,6 +75,6 @@ if ! { "$venv/bin/python" -m pip install --only-binary=:all: --require-hashes -r
     exit 1
 fi
 wanted >"$venv/.ready-$kind"
-# Each kind has all that the ones before it have.
+# Each kind has everything that the ones before it have.
 [ "$kind" != dev ] || (lock=requirements-demo.lock && wanted >"$venv/.ready-demo")
 [ "$kind" = run ] || (lock=requirements.lock && wanted >"$venv/.ready-run")

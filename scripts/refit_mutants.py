@@ -26,8 +26,8 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 
-from lehr.testing.sim.mutants.mutation import PATCHES, from_file
-from lehr.testing.sim.mutants.patch import FilePatch, Hunk, PatchError, read
+from lehr.testing.sim.mutants.mutation import PLANTED, Mutation, from_file
+from lehr.testing.sim.mutants.patch import PatchError
 
 SRC = Path(__file__).parents[1] / "src"
 _CONTEXTS = (3, 1)
@@ -72,49 +72,81 @@ def sources() -> tuple[Path, ...]:
     return tuple(path for path in SRC.rglob("*.py") if "lehr/testing/" not in path.as_posix())
 
 
-def moved(file: FilePatch) -> dict[str, str] | None:
-    """The files that now hold the hunks' old lines, changed; None if a hunk is in none or several."""
+def moved(blocks: Sequence[tuple[str, str]]) -> dict[str, str] | None:
+    """The files that now hold the blocks' old lines, changed; None if a block is in none or several."""
     changed: dict[str, str] = {}
-    for hunk in file.hunks:
-        fits: dict[str, str] = {}
-        for path in sources():
-            name = path.relative_to(SRC).as_posix()
-            text = changed.get(name) or path.read_text()
-            try:
-                after = FilePatch(name, (hunk,)).applied(text)
-            except PatchError:
-                continue
-            fits[name] = after
+    for old, new in blocks:
+        fits = {
+            name: text.replace(old, new)
+            for path in sources()
+            if (text := changed.get(name := path.relative_to(SRC).as_posix()) or path.read_text()).count(old)
+            == 1
+        }
         if len(fits) != 1:
             return None
         changed |= fits
     return changed
 
 
-def refit(base: str, file: FilePatch, codemod: Callable[[str, str], str]) -> dict[str, str] | None:
-    """The changed files, by path, for one file of a planted bug; None if it cannot be carried over."""
-    try:
-        before = old_text(base, file.path)
-    except subprocess.CalledProcessError:
-        return moved(file)  # made for a file that is newer than `base`
-    try:
-        planted = codemod(file.path, file.applied(before))
-    except PatchError:
-        return moved(file)
-    path = renames(base).get(file.path, file.path)
-    if (SRC / path).is_file():
-        text = (SRC / path).read_text()
-        result = merged(text, codemod(file.path, before), planted)
-        if result is not None and result != text:
-            return {path: result}
-    old, new = codemod(file.path, before).splitlines(), planted.splitlines()
-    return next(filter(None, (moved(FilePatch(path, hunks(old, new, lines))) for lines in _CONTEXTS)), None)
+def blocks(diff: Sequence[str]) -> list[tuple[str, str]]:
+    """Old and new lines of each hunk of a unified diff of one file."""
+    found: list[tuple[str, str]] = []
+    for line in diff:
+        if line.startswith("@@"):
+            found.append(("", ""))
+        elif found:
+            old, new = found[-1]
+            mark, text = line[:1], f"{line[1:]}\n"
+            found[-1] = (old if mark == "+" else old + text, new if mark == "-" else new + text)
+    return found
 
 
-def hunks(old: Sequence[str], new: Sequence[str], context: int) -> tuple[Hunk, ...]:
-    """What changes between two texts, as hunks with so many unchanged lines around."""
-    lines = difflib.unified_diff(old, new, "x", "x", lineterm="", n=context)
-    return read("\n".join(lines))[0].hunks
+def planted(base: str, mutation: Mutation) -> dict[str, str]:
+    """The files of a planted bug as they were at `base`, with the bug.
+
+    Raises:
+        PatchError: it did not fit there.
+        subprocess.CalledProcessError: one of them was not there.
+    """
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for path in mutation.paths:
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / path).write_text(old_text(base, path))
+        mutation.apply(folder)
+        return {path: (folder / path).read_text() for path in mutation.paths}
+
+
+def refit(base: str, mutation: Mutation, codemod: Callable[[str, str], str]) -> dict[str, str] | str:
+    """The changed files of a planted bug, by path; or the one that cannot be carried over."""
+    try:
+        files = planted(base, mutation)
+    except (PatchError, subprocess.CalledProcessError):  # made for code that is newer than `base`
+        parts = re.split(r"^--- .*\n\+\+\+ .*\n", mutation.diff, flags=re.MULTILINE)[1:]
+        found = moved([block for part in parts for block in blocks(part.splitlines())])
+        return found or mutation.paths[0]
+    changed: dict[str, str] = {}
+    for path, text in files.items():
+        result = carried(base, path, codemod(path, text), codemod)
+        if result is None:
+            return path
+        changed |= result
+    return changed
+
+
+def carried(base: str, path: str, text: str, codemod: Callable[[str, str], str]) -> dict[str, str] | None:
+    """The present files with the changes of `text` to the file at `base`; None if they fit nowhere."""
+    before, new = codemod(path, old_text(base, path)), renames(base).get(path, path)
+    if (SRC / new).is_file():
+        present = (SRC / new).read_text()
+        result = merged(present, before, text)
+        if result is not None and result != present:
+            return {new: result}
+    for context in _CONTEXTS:
+        lines = difflib.unified_diff(before.splitlines(), text.splitlines(), lineterm="", n=context)
+        if result_of := moved(blocks(list(lines))):
+            return result_of
+    return None
 
 
 def difference(path: str, after: str) -> str:
@@ -146,24 +178,20 @@ def main() -> int:
         return text
 
     left = 0
-    for patch in sorted(PATCHES.glob("*.patch")):
+    for patch in sorted(PLANTED.glob("*.patch")):
         if options.names and patch.stem not in options.names:
             continue
         mutation = from_file(patch)
-        changed: dict[str, str] = {}
-        for file in mutation.files:
-            result = refit(options.base, file, codemod)
-            if result is None:
-                print(f"{patch.stem}: {file.path} cannot be carried over", file=sys.stderr)
-                left += 1
-                break
-            changed |= result
-        else:
-            header = patch.read_text().split("--- ", 1)[0]
-            text = header + "".join(difference(path, after) for path, after in sorted(changed.items()))
-            if text != patch.read_text():
-                patch.write_text(text)
-                print(f"{patch.stem}: refitted")
+        result = refit(options.base, mutation, codemod)
+        if isinstance(result, str):
+            print(f"{patch.stem}: {result} cannot be carried over", file=sys.stderr)
+            left += 1
+            continue
+        header = patch.read_text().split("--- ", 1)[0]
+        text = header + "".join(difference(path, after) for path, after in sorted(result.items()))
+        if text != patch.read_text():
+            patch.write_text(text)
+            print(f"{patch.stem}: refitted")
     return 1 if left else 0
 
 

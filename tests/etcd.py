@@ -41,7 +41,7 @@ def members_below(folder: Path) -> dict[str, int]:
     found = {}
     for entry in Path("/proc").glob("[0-9]*"):
         try:
-            words = (entry / "cmdline").read_bytes().decode().split("\0")
+            words = os.fsdecode((entry / "cmdline").read_bytes()).split("\0")
         except (FileNotFoundError, ProcessLookupError):
             continue
         for word in words:

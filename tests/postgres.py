@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import signal
@@ -9,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, LiteralString
 
@@ -57,6 +59,19 @@ class PostgresServer:
             self._process.wait(30)
             self._process = None
 
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """It answers nothing in this context, and ends no connection either: as a machine that hangs."""
+        assert self._process is not None
+        held = _descendants(self._process.pid)
+        for pid in held:
+            os.kill(pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            for pid in held:
+                os.kill(pid, signal.SIGCONT)
+
     def close(self) -> None:
         """Stop it and take its folder away."""
         self.stop()
@@ -75,3 +90,9 @@ class PostgresServer:
     def url(self, database: str) -> str:
         """The connection as `lehr.DatabaseSchema` has it."""
         return f"postgresql://{USER}@/{database}?host={self.sockets}&port={PORT}"
+
+
+def _descendants(pid: int) -> list[int]:
+    """Processes that this one has begun, and those that they have."""
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return [id for child in map(int, children) for id in (child, *_descendants(child))]

@@ -2,7 +2,7 @@
 
 People declare in git what production should be; Lehr turns that into immutable,
 validated incarnations and moves production there, asset by asset, and can always
-say why it did or did not do something.
+explain why it did or did not do something.
 """
 
 __version__ = "0.1.0"

@@ -18,7 +18,8 @@ from lehr.base.errors import LehrError
 from lehr.client import Reconciler, controller_of
 from lehr.control.state_folder import named_state, require_own
 from lehr.model.asset import Partition
-from lehr.sdk.store import Store
+from lehr.query.partition_view import choose_partition
+from lehr.query.partition_watch import Feed, PartitionWatch
 from lehr.sdk.watch import Watchable
 
 _SERVERS = ("http://", "https://")
@@ -56,35 +57,21 @@ def open_watch(
         LehrError: there is no state or server, or the partition is ambiguous.
     """
     if str(place).startswith(_SERVERS):
-        yield _of_server(str(place), partition, types)
+        from lehr.client.http import HttpWatch  # noqa: PLC0415 - only one of the two is needed
+        from lehr.http.remote import RemoteStore  # noqa: PLC0415
+
+        if partition is None:
+            with contextlib.closing(RemoteStore(str(place))) as remote:
+                partition = choose_partition(remote.intent.partitions(), None)
+        yield HttpWatch(str(place), Partition(partition), types=tuple(types))
         return
     state = named_state(Path(place))
     require_own(state)
-    opened = wiring.open_store(state, store, read_only=True)
-    try:
-        yield _of_store(opened, partition, types)
-    finally:
-        opened.close()
-
-
-def _of_server(url: str, partition: str | None, types: Sequence[str]) -> Watchable:
-    from lehr.client.http import HttpWatch  # noqa: PLC0415 - only one of the two is needed
-    from lehr.http.remote import RemoteStore  # noqa: PLC0415
-    from lehr.query.partition_view import choose_partition  # noqa: PLC0415
-
-    if partition is None:
-        with contextlib.closing(RemoteStore(url)) as store:
-            partition = choose_partition(store.intent.partitions(), None)
-    return HttpWatch(url, Partition(partition), types=tuple(types))
-
-
-def _of_store(store: Store, partition: str | None, types: Sequence[str]) -> Watchable:
-    from lehr.query.partition_view import choose_partition  # noqa: PLC0415
-    from lehr.query.partition_watch import Feed, PartitionWatch  # noqa: PLC0415
-
-    if partition is None:
-        partition = choose_partition(store.intent.partitions(), None)
-    return PartitionWatch(store, Feed(store, Partition(partition), SystemClock()), types=types or None)
+    with contextlib.closing(wiring.open_store(state, store, read_only=True)) as opened:
+        if partition is None:
+            partition = choose_partition(opened.intent.partitions(), None)
+        feed = Feed(opened, Partition(partition), SystemClock())
+        yield PartitionWatch(opened, feed, types=types or None)
 
 
 def _first(group: BaseExceptionGroup[LehrError]) -> LehrError:

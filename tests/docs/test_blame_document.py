@@ -21,4 +21,4 @@ def test_the_page_on_where_values_come_from_is_run(tmp_path: Path) -> None:
     missing = [line for line in facts if line not in flat]
     assert not missing
     assert "COMMIT you <you@localhost>: Greet otherwise" in flat
-    assert "the same in two builds from nothing" in flat
+    assert "reproducible in two clean builds" in flat

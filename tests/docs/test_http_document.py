@@ -53,7 +53,7 @@ def serving(folder: Path) -> Iterator[str]:
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         try:
             assert process.stderr is not None
-            yield next(line for line in process.stderr if line.startswith("answering at ")).split()[-1]
+            yield next(line for line in process.stderr if line.startswith("serving at ")).split()[-1]
         finally:
             process.terminate()
             process.communicate(timeout=20)

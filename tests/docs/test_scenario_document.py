@@ -11,8 +11,8 @@ import pytest
 from lehr.testing.sim.script_arguments import ARGUMENTS
 from lehr.testing.sim.script_assets import CLAUSES
 from lehr.testing.sim.script_commands import Command
+from lehr.testing.sim.script_harness import ExtraTypes
 from lehr.testing.sim.script_play import COMMANDS, Played, play, read
-from lehr.testing.sim.script_stage import Cast
 from lehr.testing.sim.suite import scratch, silence
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -28,7 +28,7 @@ def test_every_command_is_documented_in_its_own_words(command: Command) -> None:
 
 @pytest.mark.parametrize("name", ARGUMENTS)
 def test_every_argument_is_documented_in_its_own_words(name: str) -> None:
-    assert f"- `{name}`: {ARGUMENTS[name].says}" in SAID
+    assert f"- `{name}`: {ARGUMENTS[name].meaning}" in SAID
 
 
 @pytest.mark.parametrize("clause", CLAUSES)
@@ -47,11 +47,11 @@ def example(page: str, language: str) -> str:
     return str(found[0])
 
 
-def played(text: str, cast: Cast | None = None) -> Played:
+def played(text: str, extra: ExtraTypes | None = None) -> Played:
     script, diagnostics = read(text, "example")
     assert not diagnostics
     with scratch() as folder, silence():
-        return play(script, folder, cast)
+        return play(script, folder, extra)
 
 
 def test_the_example_plays_as_it_is_shown() -> None:
@@ -63,6 +63,6 @@ def test_the_example_plays_as_it_is_shown() -> None:
 def test_types_of_ones_own_are_managed_as_it_is_shown() -> None:
     module: dict[str, Any] = {}
     exec(compile(example(HOW_TO, "python"), "queue_scenarios.py", "exec"), module)
-    found = played(example(HOW_TO, "text"), module["CAST"])
+    found = played(example(HOW_TO, "text"), module["TYPES"])
     assert found.difference == []
     assert found.failures == ()

@@ -13,8 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from lehr.base.chance import Chance
-from lehr.demo.client import free_ports
+from tests.ports import free_ports
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -50,7 +49,7 @@ def script(markdown: str) -> str:
 
 def run(markdown: str, folder: Path) -> str:
     """Run the blocks in `folder`, and leave nothing running that they have started."""
-    base = free_ports(_PORTS, Chance())
+    base = free_ports(_PORTS)
     text = script(re.sub(r"842([0-9])", lambda match: str(base + int(match.group(1))), markdown))
     environment = {
         name: value for name, value in os.environ.items() if not name.startswith(("GIT_", "LEHR_"))
@@ -106,7 +105,7 @@ def test_five_minutes_with_a_repository_of_ones_own(tmp_path: Path) -> None:
     repository.mkdir()
     subprocess.run(["git", "init", "--quiet", str(repository)], check=True)
     said = run(section(ROOT / "README.md", "Five minutes with your own repository"), repository)
-    assert "Hello! This file is kept as git has it." in said
+    assert "Hello! Lehr keeps this file as declared in git." in said
     assert "Good morning" in said
     assert "we are closed" in said
     assert not (repository / "production" / "greeting.txt").exists()

@@ -205,7 +205,7 @@ def test_of_two_users_with_one_database_the_second_is_refused(
     assert other.once().code == 0
     assert motd.read_text() == "other"
     one.once().failed("ClaimedElsewhere", "belongs to `message` of partition blog")
-    assert "nothing is wrong" in one.lehr("store", "check").out
+    assert "no damage found" in one.lehr("store", "check").out
     done = one.lehr("store", "prune", "--keep", "1", "--older-than", "10m")
     assert done.code == 0, done.err
 

@@ -87,7 +87,8 @@ def workspace(tmp_path: Path) -> Workspace:
 def running(workspace: Workspace) -> Iterator[Workspace]:
     """A workspace with a `lehr run` on it, which has published and converged."""
     workspace.lehr("run", "--once")
-    with (workspace.folder / "run.log").open("w") as log:
+    # Outside the folder: a file that is written while it is read is not a revision.
+    with (workspace.folder.parent / "run.log").open("w") as log:
         process = subprocess.Popen(
             [sys.executable, "-m", "lehr", "run", "--poll", "60s"], cwd=workspace.folder, stderr=log
         )
@@ -106,7 +107,7 @@ def test_from_nothing_to_production_and_why(workspace: Workspace) -> None:
     # then production is as it says, and says why
     assert "shop@1: production is as intended" in told
     assert workspace.production == "hello\n"
-    assert "greeting is converged" in workspace.lehr("why", "greeting").stdout
+    assert "greeting has converged" in workspace.lehr("why", "greeting").stdout
     [row] = workspace.json("get", "assets")
     assert (row["id"], row["status"]) == ("greeting", "Converged")
     assert workspace.json("get", "operation")[0]["result"] == "done"
@@ -246,14 +247,16 @@ def test_a_wait_is_for_the_newest_commit_and_ends_where_nothing_can_come_of_it(r
     running.declare("right")
     running.lehr("wait", "--timeout", "30s")
     assert running.production == "right\n"
-    assert running.json("status")["run"]["source_looked_at"]
+    run = running.json("status")["run"]
+    assert run["source_looked_at"]
+    assert run["history"] == {"seconds": 90 * 86_400.0, "incarnations": 1000, "pruned_at": None}
 
 
 def test_a_wait_ends_at_once_where_no_run_is_active(workspace: Workspace) -> None:
     workspace.lehr("run", "--once")
     told = workspace.lehr("wait", "--timeout", "300s", code=1).stderr
     assert "no `lehr run` is active" in told
-    assert "the last one was seen" in told
+    assert "last seen" in told
     assert "no: last seen" in workspace.lehr("status").stdout
     assert workspace.json("status")["run"]["active"] is False
 
@@ -275,9 +278,9 @@ def test_an_override_that_is_revoked_lets_nothing_more_through(running: Workspac
     running.lehr("sync")
     # then the calendar has its say again
     running.lehr("wait", "greeting", "--for", "status=Waiting", "--timeout", "30s")
-    assert "give an emergency override of office-hours" in running.lehr("why", "greeting").stdout
+    assert "lehr override --check office-hours" in running.lehr("why", "greeting").stdout
     assert running.production == "mended\n"
-    assert "no override stands" in running.lehr("revoke", "override", "all", code=1).stderr
+    assert "error[CTL117]" in running.lehr("revoke", "override", "all", code=1).stderr
 
 
 def test_a_pause_leaves_production_alone(running: Workspace) -> None:
@@ -291,15 +294,9 @@ def test_a_pause_leaves_production_alone(running: Workspace) -> None:
 
 def test_commands_that_make_no_sense_say_why(running: Workspace) -> None:
     assert "error[CTL105]" in running.lehr("freeze", "nope", "--reason", "x", code=1).stderr
-    assert "no freeze stands" in running.lehr("unfreeze", "all", code=1).stderr
-    assert (
-        "there is no incarnation shop@9"
-        in running.lehr("pin", "all", "--at", "9", "--reason", "x", code=1).stderr
-    )
-    assert (
-        "does not wait for an approval"
-        in running.lehr("approve", "greeting", "--reason", "x", "--yes", code=1).stderr
-    )
+    assert "error[CTL117]" in running.lehr("unfreeze", "all", code=1).stderr
+    assert "shop@9" in running.lehr("pin", "all", "--at", "9", "--reason", "x", code=1).stderr
+    assert "error[CLI105]" in running.lehr("approve", "greeting", "--reason", "x", "--yes", code=1).stderr
     assert "error[CTL118]" in running.lehr("run", "--once", code=1).stderr
 
 
@@ -307,7 +304,7 @@ def test_commands_that_change_something_say_when_nobody_carries_them_out(workspa
     workspace.lehr("run", "--once")
     told = workspace.lehr("freeze", "all", "--reason", "x", code=1).stderr
     assert "error[CTL101]" in told
-    assert "fix: start it with `lehr run`" in told
+    assert "`lehr run`" in told
     assert "no `lehr run` is active" in workspace.lehr("why", "greeting").stdout
 
 
@@ -336,7 +333,7 @@ def test_nobody_is_shown_a_traceback_who_does_not_ask_for_one(workspace: Workspa
     for suffix in ("-wal", "-shm"):
         (state / f"state.sqlite{suffix}").unlink(missing_ok=True)
     told = workspace.lehr("why", "--all", code=1).stderr
-    assert "fix: restore it from a backup" in told
+    assert "backup" in told
     assert "Traceback" not in told
     assert "Traceback" in workspace.lehr("why", "--all", code=1, LEHR_TRACEBACK="1").stderr
     assert "FAIL  state file" in workspace.lehr("doctor", code=1).stdout

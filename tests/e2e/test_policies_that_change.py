@@ -74,14 +74,14 @@ def test_production_has_what_policies_make_and_put_and_the_next_commit_changes_i
     assert [shop.mode(name) for name in "ac"] == [0o640, 0o644]
 
     said = " ".join(shop.lehr("blame", "a/file", "payload.mode").out.split())
-    assert "said by assets/policies.yaml:policies/private/mode, line 18" in said
+    assert "set by assets/policies.yaml:policies/private/mode, line 18" in said
     assert 'default: {payload: {mode: "0640"}}' in said
     assert "Somebody <somebody@example.org>: Let our group read" in said
     assert "made by assets/policies.yaml:policies/pages/file, line 6" in said
     assert "from asset a" in said
     written = " ".join(shop.lehr("blame", "c", "payload.mode").out.split())
     assert "written at assets/c.json:1" in written
-    assert "said by" not in written
+    assert "set by" not in written
     owner = shop.lehr("blame", "c", "addons.lehr.Owner.team", "-o", "json").out
     assert json.loads(owner)["field"]["written"] is None
 
@@ -89,7 +89,7 @@ def test_production_has_what_policies_make_and_put_and_the_next_commit_changes_i
     assert "policies/pages/file:6" in graph
     assert "+/payload/mode (1)" in graph
     again = shop.lehr("validate", str(shop.repository), "--clean")
-    assert "the same in two builds from nothing" in again.out + again.err
+    assert "reproducible in two clean builds" in again.out + again.err
 
 
 def test_what_a_policy_has_made_goes_by_turndown_alone(tmp_path: Path) -> None:

@@ -108,7 +108,7 @@ def test_what_staging_does_not_run_is_refused_unless_a_reason_is_given(stages: S
     stages.stage("second")
     before = stages.production.git("rev-parse", "HEAD")
     # when an incarnation is promoted that staging has left behind
-    stages.promote("shop@1", "-m", "back").failed("does not have what shop@1 says", "greeting", "shop@2")
+    stages.promote("shop@1", "-m", "back").failed("error[CLI131]", "greeting", "shop@2")
     assert stages.production.git("rev-parse", "HEAD") == before
     # when somebody says why, then that stands in the commit
     done = stages.promote("shop@1", "-m", "back", "--unconverged", "it ran for a year")
@@ -118,13 +118,13 @@ def test_what_staging_does_not_run_is_refused_unless_a_reason_is_given(stages: S
 
 def test_content_that_is_not_what_was_pinned_is_never_published(stages: Stages) -> None:
     # given a pin that somebody wrote by hand
-    stages.run().failed("the source tried cannot be read", "shop@1 is not what its pin says")
+    stages.run().failed("the source tried cannot be read", "shop@1 does not match its pin")
     # given a right pin, when staging's state is tampered with, then it is noticed, too
     assert stages.promote("shop@1", "-m", "it works").code == 0
     with closing(sqlite3.connect(stages.staging.state / "state.sqlite")) as database, database:
         database.execute("UPDATE asset_version SET body = CAST(replace(body, 'hello', 'HELLO') AS BLOB)")
         seal(database)
-    stages.run().failed("the source tried cannot be read", "shop@1 is not what its pin says")
+    stages.run().failed("the source tried cannot be read", "shop@1 does not match its pin")
 
 
 def test_production_goes_on_when_staging_is_gone(stages: Stages) -> None:
@@ -139,7 +139,7 @@ def test_production_goes_on_when_staging_is_gone(stages: Stages) -> None:
     stages.production.commit()
     assert stages.run().code == 0
     # and what it never had is an error that says where it was looked for
-    stages.promote("shop@2", "-m", "again").failed("there is no state file", "staging/state")
+    stages.promote("shop@2", "-m", "again").failed("error[STO142]", "staging/state")
 
 
 def test_an_exported_incarnation_is_promoted_as_a_file(stages: Stages) -> None:
@@ -148,8 +148,8 @@ def test_an_exported_incarnation_is_promoted_as_a_file(stages: Stages) -> None:
         "store", "export", "shop@1", str(file), "--state", str(stages.staging.state)
     )
     assert exported.code == 0, exported.err
-    stages.promote("shop@1", "--from", str(file), "-m", "by file").failed("does not say what production has")
-    stages.promote("shop@7", "--from", str(file), "-m", "x").failed("holds shop@1, not shop@7")
+    stages.promote("shop@1", "--from", str(file), "-m", "by file").failed("error[CLI131]")
+    stages.promote("shop@7", "--from", str(file), "-m", "x").failed("error[CLI130]", "shop@1", "shop@7")
     done = stages.promote("shop@1", "--from", str(file), "-m", "by file", "--unconverged", "elsewhere")
     assert done.code == 0, done.err
     assert "archive" in stages.pinned()
@@ -164,7 +164,7 @@ def test_an_exported_incarnation_is_promoted_as_a_file(stages: Stages) -> None:
 def test_the_first_promotion_adds_the_source(stages: Stages) -> None:
     stages.production.write("lehr.yaml", "partition: production\nassets: [sources/shop/lehr.File/*.json]\n")
     stages.production.commit()
-    stages.promote("shop@1", "-m", "x").failed("it is not known where partition shop is", "--from")
+    stages.promote("shop@1", "-m", "x").failed("error[CLI129]", "--from")
     done = stages.promote("shop@1", "-m", "the first", "--from", str(stages.staging.state))
     assert done.code == 0, done.err
     written = (stages.production.repository / "lehr.yaml").read_text()

@@ -244,7 +244,7 @@ def test_the_status_of_a_server_says_where_it_is(state: State, monkeypatch: pyte
 def test_what_needs_a_workspace_or_changes_something_says_where_to_do_it(command: str) -> None:
     done = CliRunner().invoke(cli, ["--server", "http://127.0.0.1:1", command])
     assert done.exit_code == 2
-    assert f"call `lehr {command}` without it, on the machine of `lehr run`" in " ".join(done.stderr.split())
+    assert f"run `lehr {command}` without it, on the machine of `lehr run`" in " ".join(done.stderr.split())
 
 
 def test_the_graph_of_a_workspace_is_not_asked_of_a_server(state: State) -> None:

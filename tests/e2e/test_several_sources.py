@@ -148,7 +148,7 @@ def test_while_one_source_cannot_be_read_nothing_is_published_and_the_last_good_
         assert shop.files()["motd"] == "hello"
         # when the database answers with nothing instead, then that is said, and everything stays, too
         shop.sql("DELETE FROM cluster")
-        running.says("the source rows cannot be read", "the query gives no row")
+        running.says("the source rows cannot be read", "the query returns no rows")
         assert shop.files()["clusters/eu"] == "1"
         # when all are back, then what has changed is published
         (shop.folder / "away").rename(shop.catalogue)
@@ -162,7 +162,7 @@ def test_mistakes_in_the_declaration_are_all_told_with_their_places(shop: Source
     shop.write("lehr.yaml", "partition: shop\nsources:\n  A: {git: x}\n  b: {directry: y}\n  c: {git: 3}\n")
     del shop.environment["LEHR_STATE"]
     told = shop.lehr("validate", str(shop.repository))
-    told.failed("lehr.yaml:3:3", "`A` cannot name a source", "lehr.yaml:4:3", "lehr.yaml:5:")
+    told.failed("lehr.yaml:3:3", "`A` is not a valid source name", "lehr.yaml:4:3", "lehr.yaml:5:")
 
 
 def test_a_source_that_is_not_there_is_told_before_anything_is_published(shop: Sources) -> None:

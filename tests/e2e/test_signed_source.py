@@ -71,7 +71,7 @@ def test_keys_may_be_named_by_the_environment_but_never_by_the_workspace(shop: W
 
 def test_what_cannot_be_signed_or_judged_is_refused(shop: Workspace) -> None:
     signers = ("--signed-by", str(shop.folder / "signers"))
-    shop.once("--source", "directory", *signers).failed("cannot be signed", "name a git repository")
+    shop.once("--source", "directory", *signers).failed("cannot be signed", "use a git repository")
     shop.once("--signed-by", str(shop.folder / "nobody")).failed("nobody cannot be read", "public keys")
     (shop.folder / "none").write_text("# nobody\n")
-    shop.once("--signed-by", str(shop.folder / "none")).failed("no key is allowed to sign")
+    shop.once("--signed-by", str(shop.folder / "none")).failed("no signing keys are allowed")

@@ -81,7 +81,7 @@ def test_nothing_is_made_where_there_is_no_workspace(shop: Workspace, tmp_path: 
     (tmp_path / "wrong" / "readme").touch()
     before = set(default_state(tmp_path).parent.glob("*"))
     done = at(shop, tmp_path / "wrong", "run", "--once")
-    done.failed("error[CLI119]", "there is no lehr.yaml in it")
+    done.failed("error[CLI119]", "lehr.yaml", "lehr init")
     assert os.listdir(tmp_path / "wrong") == ["readme"]
     assert set(default_state(tmp_path).parent.glob("*")) == before
     new = Workspace(tmp_path / "new")
@@ -90,7 +90,7 @@ def test_nothing_is_made_where_there_is_no_workspace(shop: Workspace, tmp_path: 
     (new.repository / "lehr.yaml").rename(tmp_path / "kept")
     new.commit()
     (tmp_path / "kept").rename(new.repository / "lehr.yaml")
-    new.once().failed("error[CLI119]", "lehr.yaml is not committed yet")
+    new.once().failed("error[CLI119]", "commit lehr.yaml")
     named = new.once("--state", str(tmp_path / "named" / "deep"))
     named.failed("error[CLI119]")
     assert not (tmp_path / "named").exists()
@@ -121,7 +121,7 @@ def test_another_partition_at_the_same_path_is_refused(shop: Workspace) -> None:
     assert at(shop, shop.repository, "run", "--once").code == 0
     shop.write("lehr.yaml", "partition: other\n")
     shop.commit("Another one")
-    at(shop, shop.repository, "run", "--once").failed("error[CTL133]", "is of partition other", "of shop")
+    at(shop, shop.repository, "run", "--once").failed("error[CTL133]", "partition other", "shop")
 
 
 def test_a_state_that_others_may_read_is_refused_or_shut(shop: Workspace, tmp_path: Path) -> None:
@@ -131,7 +131,7 @@ def test_a_state_that_others_may_read_is_refused_or_shut(shop: Workspace, tmp_pa
     default_state(shop.repository).chmod(0o755)
     said = at(shop, shop.repository, "status")
     assert said.code == 0
-    assert "its mode is 0700 now" in said.err
+    assert "0700" in said.err
     assert default_state(shop.repository).stat().st_mode & 0o777 == 0o700
     assert {
         path.stat().st_mode & 0o077 for path in default_state(shop.repository).iterdir() if path.is_file()

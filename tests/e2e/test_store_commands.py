@@ -50,7 +50,7 @@ def kept(shop: Workspace) -> list[str]:
 
 def test_a_running_program_prunes_when_it_is_told(shop: Workspace) -> None:
     with shop.run() as running:
-        running.says("keeps shop as intended")
+        running.says("enforcing partition shop")
         # when it is asked what would go
         told = shop.lehr("store", "prune", "--keep", "1", "--older-than", "1d", "--dry-run").out
         assert "dry run: pruned: 3 incarnations with 3 versions" in told
@@ -61,14 +61,12 @@ def test_a_running_program_prunes_when_it_is_told(shop: Workspace) -> None:
         assert told.removeprefix("dry run: ") == done.out
         # then only what is in force can be read, and the rest says so
         assert kept(shop) == ["shop@4"]
-        shop.lehr("diff", "1", "4").failed(
-            "shop@1 is pruned", "the oldest kept is shop@4", "get incarnations"
-        )
-        shop.lehr("get", "assets", "--incarnation", "2").failed("shop@2 is pruned")
-        shop.lehr("pin", "motd", "--at", "2", "--reason", "x").failed("shop@2 is pruned")
-        # and nothing is wrong with the state, nor with the program
+        shop.lehr("diff", "1", "4").failed("error[SDK106]", "shop@1", "shop@4", "lehr get incarnations")
+        shop.lehr("get", "assets", "--incarnation", "2").failed("error[SDK106]", "shop@2")
+        shop.lehr("pin", "motd", "--at", "2", "--reason", "x").failed("shop@2")
+        # and no damage found with the state, nor with the program
         check = shop.lehr("store", "check")
-        assert "nothing is wrong" in check.out, check.out + check.err
+        assert "no damage" in check.out, check.out + check.err
         shop.declare_file("motd", "welcome 5\n")
         shop.commit()
         assert shop.lehr("sync").code == 0
@@ -78,7 +76,7 @@ def test_a_running_program_prunes_when_it_is_told(shop: Workspace) -> None:
 
 def test_what_is_pinned_is_not_pruned_also_where_nothing_runs(shop: Workspace) -> None:
     with shop.run() as running:
-        running.says("keeps shop as intended")
+        running.says("enforcing partition shop")
         assert shop.lehr("pin", "motd", "--at", "2", "--reason", "it was better").code == 0
         shop.wait("--allow-pinned")
     done = shop.lehr("store", "prune", "--keep", "1", "--older-than", "1d")
@@ -94,7 +92,8 @@ def test_what_is_pinned_is_not_pruned_also_where_nothing_runs(shop: Workspace) -
 def test_what_may_be_in_use_is_not_pruned(shop: Workspace) -> None:
     done = shop.lehr("store", "prune", "--older-than", "1m")
     assert done.code == 2
-    assert "younger than 10m may be in use" in done.err
+    assert "--older-than" in done.err
+    assert "10m" in done.err
 
 
 def test_damage_is_named_and_the_command_fails(shop: Workspace) -> None:
@@ -103,12 +102,12 @@ def test_damage_is_named_and_the_command_fails(shop: Workspace) -> None:
         db.execute("UPDATE partition SET newest = 3")
     shop.lehr("store", "check").failed(
         "damaged: asset motd of incarnation shop@2 was changed",
-        "damaged: partition shop does not know its newest incarnation",
-        "why: it says 3, and 4 is the newest that there is",
+        "damaged: partition shop has the wrong newest incarnation",
+        "why: it has 3, and the newest that exists is 4",
         "fix: restore the state from a backup",
         "damaged: asset motd of incarnation shop@2 is damaged",
         "damaged: partition shop is damaged",
-        "4 things are wrong",
+        "4 problems",
     )
     done = shop.lehr("store", "check", "-o", "json")
     assert done.code == 1
@@ -118,22 +117,22 @@ def test_damage_is_named_and_the_command_fails(shop: Workspace) -> None:
 def test_an_incarnation_goes_to_another_state_as_a_file(shop: Workspace, tmp_path: Path) -> None:
     file, other = tmp_path / "shop.incarnation", ("--state", str(tmp_path / "other"))
     done = shop.lehr("store", "export", "2", str(file))
-    assert "shop@2 is in" in done.out, done.err
-    shop.lehr("store", "export", "3", str(file)).failed("is there already", "--force")
+    assert "shop@2" in done.out, done.err
+    shop.lehr("store", "export", "3", str(file)).failed("error[CLI155]", "--force")
     done = shop.lehr("store", "import", str(file), *other)
-    assert "imported:shop@2 can be read" in done.out, done.err
+    assert "imported:shop@2" in done.out, done.err
     shown = shop.lehr("get", "assets", "--incarnation", "imported:shop@2", "-o", "json", *other)
     assert json.loads(shown.out)[0]["payload"]["content"] == "welcome 1\n"
     # it is not in force there
-    shop.lehr("get", "assets", *other).failed("nothing was published yet")
+    shop.lehr("get", "assets", *other).failed("error[QRY114]")
     # and can be compared with what is in force here
     assert shop.lehr("store", "import", str(file)).code == 0
     differences = shop.lehr("diff", "imported:shop@2", "latest")
     assert "welcome 1" in differences.out
     assert "welcome 3" in differences.out
-    shop.lehr("get", "assets", "--incarnation", "imported:shop@7").failed("imported:shop@2")
+    shop.lehr("get", "assets", "--incarnation", "imported:shop@7").failed("error[CLI148]", "imported:shop@2")
     file.write_text(file.read_text().replace("welcome 1", "welcome 9"))
     shop.lehr("store", "import", str(file), *other).failed("asset motd was changed")
     with shop.run() as running:
-        running.says("keeps shop as intended")
-        shop.lehr("store", "import", str(file)).failed("a `lehr run` uses state folder", "--state")
+        running.says("enforcing partition shop")
+        shop.lehr("store", "import", str(file)).failed("error[CLI156]", "--state")

@@ -51,7 +51,7 @@ def test_what_is_published_can_be_asked_about_by_every_command(shop: Workspace, 
     assert json.loads(shop.lehr("get", "assets", "-o", "json").out)[0]["id"] == "motd"
     assert "AsIntended" in shop.lehr("why", "motd").out
     assert "shop@1" in shop.lehr("status").out
-    assert "nothing is wrong" in shop.lehr("store", "check").out
+    assert "no damage found" in shop.lehr("store", "check").out
     assert "postgresql://" in shop.lehr("doctor").out
     shop.declare_file("motd", "hello\n")
     assert "motd (lehr.File): will be pushed" in shop.lehr("plan", str(shop.repository)).out
@@ -81,7 +81,7 @@ def test_who_is_elsewhere_reads_the_same(shop: Workspace, tmp_path: Path) -> Non
     elsewhere.mkdir()
     address = shop.environment.pop("LEHR_STORE")
     shop.environment["LEHR_STATE"] = str(elsewhere / "nothing")
-    shop.lehr("get", "assets").failed("there is no state file")
+    shop.lehr("get", "assets").failed("error[STO142]")
     assert "motd" in shop.lehr("get", "assets", "--store", address).out
 
 
@@ -89,7 +89,7 @@ def test_another_store_is_not_taken_by_mistake(shop: Workspace, server: Postgres
     assert shop.once().code == 0
     before = shop.environment["LEHR_STORE"]
     shop.environment["LEHR_STORE"] = before + "x"
-    shop.once().failed("has its store at postgresql://", "two stores know nothing of each other")
+    shop.once().failed("error[STO110]", "postgresql://")
     shop.environment["LEHR_STORE"] = ""
     assert shop.once().code == 0
     assert not (shop.state / "state.sqlite").exists()
@@ -99,7 +99,7 @@ def test_a_state_in_a_file_is_not_left_behind_by_mistake(shop: Workspace) -> Non
     address = shop.environment.pop("LEHR_STORE")
     assert shop.once().code == 0
     shop.environment["LEHR_STORE"] = address
-    shop.once().failed("has its store in a file", "move state.sqlite away")
+    shop.once().failed("error[STO109]", "state.sqlite")
 
 
 @pytest.mark.parametrize(
@@ -107,8 +107,8 @@ def test_a_state_in_a_file_is_not_left_behind_by_mistake(shop: Workspace) -> Non
     [
         (f"postgresql://ana:{PASSWORD}@localhost:1/x", ["does not answer", "postgresql://localhost:1/x"]),
         (f"postgresql://ana:{PASSWORD}%zz@localhost/x", ["cannot be read", "~/.pgpass"]),
-        (f"mysql://ana:{PASSWORD}@localhost/x", ["is no address of a PostgreSQL database"]),
-        (f"postgresql://ana:{PASSWORD}@localhost/x?schema=A-B", ["has no proper name"]),
+        (f"mysql://ana:{PASSWORD}@localhost/x", ["is not the address of a PostgreSQL database"]),
+        (f"postgresql://ana:{PASSWORD}@localhost/x?schema=A-B", ["schema is not valid"]),
     ],
 )
 def test_an_address_that_leads_nowhere_is_told_without_its_password(
@@ -123,12 +123,12 @@ def test_an_address_that_leads_nowhere_is_told_without_its_password(
 def test_without_the_driver_it_is_said_what_to_install(shop: Workspace, tmp_path: Path) -> None:
     (tmp_path / "psycopg.py").write_text("raise ImportError('No module named psycopg')\n")
     shop.environment["PYTHONPATH"] = str(tmp_path)
-    shop.lehr("get", "assets").failed("driver of PostgreSQL is not installed", "pip install 'lehr[postgres]'")
+    shop.lehr("get", "assets").failed("error[STO106]", "pip install 'lehr[postgres]'")
 
 
 def test_a_server_that_dies_while_lehr_runs_loses_nothing(shop: Workspace, server: PostgresServer) -> None:
     with shop.run() as running:
-        running.says("keeps shop as intended")
+        running.says("enforcing partition shop")
         motd = shop.production / "motd.txt"
         until("the first is made", motd.exists, running.said)
         # when the server is killed, and intent changes meanwhile
@@ -153,10 +153,10 @@ def test_of_two_over_one_store_the_first_ends_when_the_second_comes(shop: Worksp
     other.environment["LEHR_STORE"] = shop.environment["LEHR_STORE"]
     motd = shop.production / "motd.txt"
     with shop.run() as first:
-        first.says("keeps shop as intended")
+        first.says("enforcing partition shop")
         until("the first is made", motd.exists, first.said)
         with other.run() as second:
-            second.says("keeps shop as intended")
+            second.says("enforcing partition shop")
             # then the one that was there before notices, and ends
             assert first.ended() == 1
             assert "another control plane has taken over partition shop" in first.said()

@@ -24,7 +24,7 @@ def processes_in(folder: Path) -> Iterator[tuple[int, list[str]]]:
     """Pid and arguments of all processes that work below `folder`, or have it in their arguments."""
     for entry in Path("/proc").iterdir():
         with contextlib.suppress(OSError):  # it has ended, or is not ours
-            line = (entry / "cmdline").read_bytes().decode() if entry.name.isdecimal() else ""
+            line = os.fsdecode((entry / "cmdline").read_bytes()) if entry.name.isdecimal() else ""
             if line and (str(folder) in line or os.readlink(entry / "cwd").startswith(str(folder))):
                 yield int(entry.name), line.split("\0")
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from lehr.base.errors import LehrError
-from lehr.control.client import send
 from lehr.control.messages import Freeze
+from lehr.control.socket import send
 from tests.e2e.bad_input.workspace import Running, Workspace
 
 FILES = 6

@@ -43,7 +43,7 @@ def test_filled_at_any_moment_it_goes_on_when_there_is_room(shop: Shop) -> None:
         disk = ended.enter_context(disk_at(shop.state))
         ended.callback(end_all_in, shop.folder)
         running = ended.enter_context(shop.run())
-        running.says("lehr keeps shop as intended")  # without room to begin, it would have ended
+        running.says("enforcing partition shop")  # without room to begin, it would have ended
         for _ in range(ROUNDS):
             with shop.edited(moments):
                 time.sleep(moments.uniform(0.0, 1.5))

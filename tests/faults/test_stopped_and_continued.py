@@ -23,7 +23,7 @@ def test_stopped_at_any_moment_it_goes_on_where_it_was(shop: Shop) -> None:
     moments = chance("moments of standing still")
     witness, tally = ShopWitness(shop), Tally("SIGSTOP and SIGCONT of lehr run")
     with shop.run() as running:
-        running.says("lehr keeps shop as intended")  # from now on, no second one may start
+        running.says("enforcing partition shop")  # from now on, no second one may start
         for _ in range(ROUNDS):
             with shop.edited(moments):
                 time.sleep(moments.uniform(0.0, 1.5))

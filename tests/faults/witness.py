@@ -56,10 +56,10 @@ class Witness:
     @contextlib.contextmanager
     def _reading(self) -> Iterator[Reading | None]:
         try:
-            with open_reading(self._state, None) as reading:
+            with open_reading(self._state) as reading:
                 yield reading
         except LehrError:
-            assert not self._published, "what was published cannot be read any more"
+            assert not self._published, "what was published can no longer be read"
             yield None
 
     # --- what is so at any moment ---------------------------------------------------------

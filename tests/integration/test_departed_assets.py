@@ -12,7 +12,7 @@ from lehr.model.asset import AssetId
 from lehr.model.attempt import Publication
 from lehr.model.decision import Condition, Decision, Status
 from lehr.model.diff import Goal
-from lehr.model.writes import Record
+from lehr.model.writes import RecordDecision
 from lehr.publish.stages import Begun, Ended, Judged
 from tests.integration.test_publisher import PARTITION, Moving, codes, moving
 
@@ -46,7 +46,7 @@ def stands(moving: Moving, how: tuple[Status, Goal], asset: str = "a") -> None:
         event="test",
         turns=0,
     )
-    moving.place.store.commit([Record(decision)])
+    moving.place.store.commit([RecordDecision(decision)])
 
 
 def holders(moving: Moving) -> dict[str, str]:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 FIGURES = [
+    ("diff_many", ["programs", "schemas"]),
     ("enforce_push", ["pushes"]),
     ("enforce_sweep", ["sweep", "memory"]),
     ("simulate", ["simulate", "growth"]),

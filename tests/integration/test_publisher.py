@@ -84,7 +84,14 @@ class Place:
     ) -> Publisher:
         """A publisher over this generation."""
         return Publisher(
-            Runtime(PARTITION, self.store, registry or wiring.registry(), clock or SystemClock(), Chance()),
+            Runtime(
+                PARTITION,
+                self.store,
+                registry or wiring.registry(),
+                clock or SystemClock(),
+                Chance(),
+                Inline(),
+            ),
             open_source(str(self.workspace), self.state, clock=SystemClock(), kind="directory"),
             generation,
             self._clean,

@@ -25,8 +25,9 @@ from lehr.model.selector import Selector
 from lehr.model.types import addon_names
 from lehr.sdk.plugin import Push
 from lehr.testing.virtual import VirtualClock
-from lehr.testing.world import PARTITION, Plane, World, registry, thing
+from lehr.testing.world import PARTITION, registry, thing
 from tests.simulation.planning import PUSHING, Controls, Said, both
+from tests.world import Plane, World
 
 PIN = ControlKind.PIN
 CASES = 120

@@ -14,7 +14,7 @@ from lehr.base.diagnostics import Position, errors
 from lehr.generate.policies.mutation_rules import MutationRule, mutation_rules
 from lehr.generate.policies.mutations import Mutations
 from lehr.generate.typing.conversion import convert
-from lehr.generate.typing.unset_fields import left_out
+from lehr.generate.typing.unset_fields import unset_fields
 from lehr.model.asset import AssetId
 from lehr.model.policy import POLICY, POLICY_TYPE, Policy
 from lehr.model.provenance import Derivation
@@ -126,7 +126,7 @@ def test_to_put_it_twice_is_to_put_it_once(some: list[dict[str, Any]], service: 
     value = {"id": "a", "type": SERVICE, **service}
     asset, _ = convert(value, REGISTRY, HERE, lambda _pointer: HERE)
     assert asset is not None
-    left = left_out(value, asset, REGISTRY)
+    left = unset_fields(value, asset, REGISTRY)
     once, problems = mutations.applied(asset, lambda: left)
     if problems:
         assert once is asset

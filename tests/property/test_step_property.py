@@ -13,6 +13,7 @@ from lehr.enforce.state import (
     Admitted,
     Again,
     AskAdmission,
+    AskStatus,
     Begin,
     Checked,
     Commit,
@@ -22,8 +23,6 @@ from lehr.enforce.state import (
     Effect,
     Ended,
     Event,
-    Look,
-    Looked,
     NotAdmitted,
     Phase,
     Rest,
@@ -31,9 +30,10 @@ from lehr.enforce.state import (
     RunDiff,
     StartPush,
     State,
+    StatusReported,
 )
 from lehr.enforce.step import step
-from lehr.enforce.turndown import Course
+from lehr.enforce.turndown import TurndownStage
 from lehr.model.asset import AssetId
 from lehr.model.control import ControlKind
 from lehr.model.decision import Condition, Verdict
@@ -41,14 +41,14 @@ from lehr.model.diff import NO_DIFF, Goal
 from lehr.model.operation import Outcome, Progress, Result
 from lehr.model.pinning import Pinning
 from lehr.model.reason import Reason
-from lehr.model.writes import Adopt, Finish, Record, Refused, Touch, Write
+from lehr.model.writes import Adopt, Finish, RecordDecision, Refused, Reschedule, Write
 from lehr.testing.virtual import EPOCH
 from tests.unit.enforce.turns import ASSET, CONTENT, DESTRUCTIVE, DIFF, OTHER_DIFF, control, operation, view
 
 seconds = st.sampled_from([0.0, 0.1, 1.0, 60.0, 5000.0])
 rarely = st.integers(0, 9).map(lambda number: number == 0)
 courses = st.builds(
-    Course,
+    TurndownStage,
     st.sampled_from([Goal.PRESENT, Goal.PRESENT, *Goal]),
     st.sampled_from([None, EPOCH + 1e7]),
     st.sampled_from([None, None, (Reason.STILL_REFERENCED, "b refers to it", "let go")]),
@@ -63,7 +63,7 @@ pinnings = st.builds(
 views: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
     {
         "pinning": pinnings,
-        "course": courses,
+        "stage": courses,
         "cause": st.sampled_from(["due again", "retry"]),
         "asset": rarely.map(lambda none: None if none else ASSET),
         "observe": rarely.map(lambda yes: "adoption" if yes else None),
@@ -136,8 +136,8 @@ class Shell:
                 deferred = st.builds(Deferred, st.just("r"), st.just("m"))
                 admitted = st.just(Admitted(admit.operation))
                 return draw(st.one_of(admitted, admitted, admitted, refused, deferred))
-            case Look():
-                return Looked(draw(st.sampled_from([None, *Progress])), "m")
+            case AskStatus():
+                return StatusReported(draw(st.sampled_from([None, *Progress])), "m")
             case StartPush():
                 self.time += draw(seconds)
                 return Ended(draw(outcomes), EPOCH + self.time, 1000.0 + self.time, draw(rarely))
@@ -165,7 +165,7 @@ def hold_order(before: State, event: Event, last: Effect, state: State) -> None:
     """Phases, and what may follow what."""
     assert isinstance(last, StartPush) == isinstance(event, Admitted), "I3: no push without admission"
     if isinstance(event, Begin) and before.operation is not None:
-        assert last == Look(before.operation), "an unknown outcome is looked at first"
+        assert last == AskStatus(before.operation), "an unknown outcome is looked at first"
     if isinstance(last, RunChecks):
         assert last.view.pinning.pause is None, "a paused asset is not pushed"
         assert last.view.observe is None, "an observed asset is not pushed"
@@ -186,21 +186,21 @@ def hold_order(before: State, event: Event, last: Effect, state: State) -> None:
 
 def hold_records(before: State, event: Event, writes: list[Write], last: Effect, state: State) -> None:
     """A decision for each change of mind, and for nothing else."""
-    records = [write for write in writes if isinstance(write, Record)]
+    records = [write for write in writes if isinstance(write, RecordDecision)]
     assert len(records) <= 1
     if records:
         condition = records[0].decision.condition
-        assert state.standing == condition.key() != before.standing
+        assert state.condition_key == condition.key() != before.condition_key
         hold_explained(condition)
         assert isinstance(last, Rest)
         assert last.settled == condition.status.settled
     elif not isinstance(event, Admitted):
-        assert state.standing == before.standing, "a verdict that changed is recorded"
+        assert state.condition_key == before.condition_key, "a verdict that changed is recorded"
     else:
         assert state.operation == event.operation
     for write in writes:
-        if isinstance(write, Touch):
-            assert write.condition.key() == state.standing
+        if isinstance(write, Reschedule):
+            assert write.condition.key() == state.condition_key
 
 
 def hold_explained(condition: Condition) -> None:
@@ -255,4 +255,4 @@ def test_a_push_whose_process_died_is_looked_at_first_wherever_it_died(data: st.
             left = replace(shell.state.operation, result=Result.UNKNOWN)
             restarted = State(operation=left, ledger=shell.state.ledger)
             _, effects = step(restarted, Begin(view(after=shell.time, **data.draw(views))))
-            assert effects == (Look(left),)
+            assert effects == (AskStatus(left),)

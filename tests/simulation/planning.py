@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from lehr.base.blocking import Inline
 from lehr.base.chance import Chance
 from lehr.base.digest import Digest
 from lehr.checks import CHECKS, TYPES
@@ -21,7 +22,8 @@ from lehr.query.compare import changes_between
 from lehr.sdk.runtime import Runtime
 from lehr.store.sqlite import SqliteStore
 from lehr.testing.virtual import VirtualClock, run
-from lehr.testing.world import PARTITION, Plane, World, registry
+from lehr.testing.world import PARTITION, registry
+from tests.world import Plane, World
 
 PUSHING = "Pushing"
 FOR_EVER = 1e9
@@ -108,7 +110,7 @@ async def plan(
     candidate = CandidateIntent(store.intent, PARTITION, newest, assets, changes, known, clock.now())
     checks = [check() for check in CHECKS]
     plugins = [world.plugin(clock)]
-    runtime = Runtime(PARTITION, store, known, clock, Chance(seed))
+    runtime = Runtime(PARTITION, store, known, clock, Chance(seed), Inline())
     planner = Planner(runtime, candidate, plugins, checks)
     return {str(item.id): item for item in await planner.plan()}
 

@@ -16,7 +16,8 @@ from lehr.sdk.claims import Claims
 from lehr.sdk.plugin import AssetPlugin, Traits
 from lehr.sdk.store import Store
 from lehr.testing.virtual import VirtualClock, run
-from lehr.testing.world import PARTITION, Plane, World
+from lehr.testing.world import PARTITION
+from tests.world import Plane, World
 
 Scenario = Callable[[Plane, World, VirtualClock], Awaitable[None]]
 

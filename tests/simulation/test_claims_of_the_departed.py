@@ -16,8 +16,9 @@ from lehr.model.reason import Reason
 from lehr.store.claims import HostClaims
 from lehr.store.sqlite.claims import ClaimFile
 from lehr.testing.virtual import VirtualClock
-from lehr.testing.world import PARTITION, THING, Plane, World, thing
+from lehr.testing.world import PARTITION, THING, thing
 from tests.simulation.playing import control, play, turned_down
+from tests.world import Plane, World
 
 
 class Fickle(HostClaims):

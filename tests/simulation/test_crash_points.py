@@ -18,7 +18,8 @@ from lehr.model.addons import DEPENDS_ON, TURNDOWN, DependsOn, Turndown
 from lehr.model.asset import Asset, AssetId, make_asset
 from lehr.sdk.store import Store
 from lehr.testing.virtual import VirtualClock, run
-from lehr.testing.world import PARTITION, Crash, CrashingStore, Plane, World, thing
+from lehr.testing.world import PARTITION, Crash, thing
+from tests.world import CrashingStore, Plane, World
 
 LIMIT = make_asset(
     AssetId("limit"), "lehr.RateLimit", {"select": {"all": True}, "pushes": 2, "per": "30s"}, {}
@@ -113,7 +114,7 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> Story:
 
 def test_the_reference_covers_every_kind_of_write_of_the_loop(reference: Story) -> None:
     kinds = {kind for commit in reference.written for kind in commit}
-    assert {"TakeLease", "Publish", "Admit", "Finish", "Record"} <= kinds
+    assert {"TakeLease", "Publish", "Admit", "Finish", "RecordDecision"} <= kinds
     assert reference.values == {"a": "2", "b": "3+2"}
     assert reference.pushes["c", "fenced 1"] == 1
     assert reference.pushes["c", "absent"] == 1

@@ -26,7 +26,8 @@ from lehr.model.selector import Selector
 from lehr.store.sqlite import SqliteStore
 from lehr.testing.conformance.store.subject import control
 from lehr.testing.virtual import VirtualClock, run
-from lehr.testing.world import PARTITION, Plane, World, thing
+from lehr.testing.world import PARTITION, thing
+from tests.world import Plane, World
 
 
 def plane(folder: Path, world: World, clock: VirtualClock) -> Plane:
@@ -85,7 +86,7 @@ def test_a_damaged_asset_stalls_alone_is_named_and_changes_nothing(tmp_path: Pat
         assert "table asset_version" in condition.message
         assert "commit a change" in condition.unblock
         # A person who names it means it; and a new version mends it.
-        assert again.enforcer.select(Selector(ids=("b",))) == ["b"]
+        assert await again.enforcer.select(Selector(ids=("b",))) == ["b"]
         await again.publish(thing("a", "1"), thing("b", "3"), thing("c", "1"))
         await clock.sleep(60)
         assert world.values["b"] == "3"

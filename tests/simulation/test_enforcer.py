@@ -21,7 +21,8 @@ from lehr.model.reason import Reason
 from lehr.model.selector import Selector, parse_selector
 from lehr.sdk.plugin import Traits
 from lehr.testing.virtual import VirtualClock, run
-from lehr.testing.world import PARTITION, Plane, World, thing
+from lehr.testing.world import PARTITION, thing
+from tests.world import Plane, World
 
 Scenario = Callable[[Plane, World, VirtualClock], Awaitable[None]]
 
@@ -520,7 +521,7 @@ def test_what_is_fenced_once_more_stays_fenced_for_its_time_though_the_clock_jum
         await plane.publish(thing("a", "1", turned_down(fence=600)))
         await clock.sleep(500)
         world.values["a"] = "by hand"
-        plane.enforcer.wake(AssetId("a"), "its plugin saw a change")
+        plane.enforcer.wake(AssetId("a"), "its plugin reported a change")
         await clock.sleep(5)
         assert world.values["a"] == "fenced 1"
         clock.jump(2 * DAY)

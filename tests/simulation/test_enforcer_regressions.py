@@ -21,8 +21,9 @@ from lehr.sdk.check import CheckPlugin, CheckReader, CheckRequest
 from lehr.sdk.plugin import Traits
 from lehr.sdk.store import Store, StoredIntent
 from lehr.testing.virtual import VirtualClock
-from lehr.testing.world import PARTITION, THING, Plane, World, thing
+from lehr.testing.world import PARTITION, THING, thing
 from tests.simulation.playing import NEVER, control, play, turned_down
+from tests.world import Plane, World
 
 
 def test_what_waits_for_approval_is_recorded_as_it_is_now(tmp_path: Path) -> None:
@@ -451,10 +452,13 @@ def test_a_decision_does_not_rest_on_an_incarnation_that_was_not_told(tmp_path: 
         await plane.publish(thing("a", "2"), thing("b", "1"), tell=False)
         await plane.lift(pause)
         await plane.settle(60.0)
+        assert plane.condition("a").reason == Reason.LET_GO, "as the incarnation has it that it was told of"
+        await clock.sleep(10.0)
+        await plane.settle(60.0)
         assert world.values == {"a": "2", "b": "1"}
         decisions = [item for _, item in plane.store.records.decisions(PARTITION, AssetId("a"))]
         assert all(item.content <= item.governing for item in decisions)
-        assert all(item.condition.status is not Status.ORPHANED for item in decisions)
+        assert all(item.governing == 2 for item in decisions if item.condition.status is Status.ORPHANED)
 
     play(tmp_path, scenario, traits=traits_without_resync())
 

@@ -13,8 +13,8 @@ import pytest
 
 from lehr.enforce import enforcer, step
 from lehr.enforce.committer import Committer
-from lehr.enforce.state import Looked, State
-from lehr.enforce.step import Stepped
+from lehr.enforce.state import State, StatusReported
+from lehr.enforce.step import StepResult
 from lehr.model import admission
 from lehr.model.operation import Progress
 from lehr.publish import publisher
@@ -80,15 +80,15 @@ async def _for_ever(feed: Feed) -> None:
     await asyncio.Event().wait()
 
 
-def _ended(state: State, event: Looked) -> Stepped:
-    return step._looked(state, Looked(Progress.ENDED))
+def _ended(state: State, event: StatusReported) -> StepResult:
+    return step._status_reported(state, StatusReported(Progress.ENDED))
 
 
 PLANTED: dict[str, tuple[Any, str, Any, Fault]] = {
     "work left open is not taken up": (enforcer, "recover", lambda *args: [], Fault.CRASH_AFTER),
     "who has lost the lease goes on": (Committer, "under", lambda *args: None, Fault.HELD),
     "what was not told is not found": (Feed, "_look", _for_ever, Fault.LOST),
-    "unknown is taken for ended": (step, "STEPS", {**step.STEPS, Looked: _ended}, Fault.DETACHED),
+    "unknown is taken for ended": (step, "STEPS", {**step.STEPS, StatusReported: _ended}, Fault.DETACHED),
     "admission asks nothing again": (admission, "_changed_basis", lambda *args: None, Fault.EARLY),
     "what disappears goes": (publisher, "judge", lambda proposal: Judgement([], ()), Fault.EMPTIED),
 }

@@ -35,7 +35,7 @@ def test_plans_are_played_with_other_fencing_and_only_one_control_plane_at_a_tim
     result = call("hello", "--fencing", fencing, "--only", "push 1")
     assert result.exit_code == 0
     assert "two control planes at once need a provider with native fencing" in result.stdout
-    stories = call("hello", "--fencing", fencing, "--only", "push 1 goes on by itself", "--show").stdout
+    stories = call("hello", "--fencing", fencing, "--only", "push 1 continues detached", "--show").stdout
     assert "alarm     none" in stories
 
 

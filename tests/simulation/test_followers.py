@@ -16,8 +16,9 @@ from lehr.model.operation import DONE, Outcome
 from lehr.model.types import AssetType, Followed
 from lehr.sdk.plugin import AssetPlugin, Push, Reader, Traits
 from lehr.testing.virtual import VirtualClock, run
-from lehr.testing.world import Plane, World, thing
+from lehr.testing.world import thing
 from tests.simulation.playing import NEVER
+from tests.world import Plane, World
 
 SERVER = "test.Server"
 

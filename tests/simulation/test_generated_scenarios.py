@@ -34,7 +34,7 @@ QUICK = settings(
     phases=(Phase.generate, Phase.shrink),  # explaining a failure takes longer than finding it
 )
 
-CALM = """\
+NO_TROUBLE = """\
 heal
 release
 store mend
@@ -115,7 +115,7 @@ people = st.one_of(
 sources = st.sampled_from(["empty", "lose", "mend", "double assets/a.yaml"])
 stores = command("store", st.sampled_from(["fail", "unreadable", "lag", "mend"]))
 processes = st.one_of(
-    command("crash", st.sampled_from(["before", "after"]), st.sampled_from(WRITES)),
+    command("crash", st.sampled_from(["before", "after"]), st.sampled_from(tuple(WRITES))),
     st.sampled_from(["kill", "start", "kill\nstart", "hold", "release", "second", "clock +1h", "clock -10m"]),
 )
 commands = st.one_of(
@@ -134,7 +134,7 @@ scripts = st.tuples(worlds.map(lambda world: [world]), some, some, some).map(
 )
 
 
-def played(lines: Sequence[str], end: str = CALM) -> Played:
+def played(lines: Sequence[str], end: str = NO_TROUBLE) -> Played:
     first = "commit\n    a: value 1"
     text = "\n".join([lines[0], first, *lines[1:], end.rstrip(), "----\n"])
     script, diagnostics = read(text, "generated")

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from lehr.checks import CHECKS, TYPES
+from lehr.checks import TYPES
 from lehr.model.diff import Goal
 from lehr.sdk.plugin import Fencing, Traits
 from lehr.testing.sim.dice import Dice
+from lehr.testing.sim.harness import Harness
 from lehr.testing.sim.intent import encode
-from lehr.testing.sim.process import Process, Site
+from lehr.testing.sim.process import Process
 from lehr.testing.sim.production import Production
 from lehr.testing.sim.source import Repository
 from lehr.testing.sim.things import THINGS
-from lehr.testing.sim.trace import Trace
-from lehr.testing.virtual import VirtualClock, run
+from lehr.testing.virtual import run
 from lehr.testing.world import PARTITION, registry, thing
 
 TRAITS = Traits(fencing=Fencing.NATIVE, goals=frozenset({Goal.FENCED, Goal.ABSENT}))
@@ -32,24 +32,10 @@ def with_process(
     folder: Path, scenario: Callable[[Process, Repository, Production], Awaitable[None]]
 ) -> None:
     async def main() -> None:
-        trace, clock = Trace(), VirtualClock()
-        production = Production((THINGS,), Dice(1), trace, Fencing.NATIVE)
-        repository = Repository(trace)
-        site = Site(
-            folder=folder,
-            partition=PARTITION,
-            registry=registry(TYPES),
-            checks=lambda: [check() for check in CHECKS],
-            traits=TRAITS,
-            production=production,
-            repository=repository,
-            clock=clock,
-            trace=trace,
-            observe=lambda writes, answers: None,
-        )
-        process = Process(site, "process", 1)
+        harness = Harness(folder, PARTITION, registry(TYPES), TRAITS, (THINGS,), Dice(1))
+        process = harness.add_process(1)
         try:
-            await scenario(process, repository, production)
+            await scenario(process, harness.repository, harness.production)
         finally:
             await process.kill()
 

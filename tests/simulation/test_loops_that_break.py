@@ -14,22 +14,22 @@ from lehr.control.plane import ControlPlane
 from lehr.model.attempt import Publication
 from lehr.model.writes import LeaseLostError
 from lehr.testing.sim.process import Process
-from lehr.testing.sim.scene import Scene
+from lehr.testing.sim.random_harness import RandomHarness
 from lehr.testing.virtual import run
 
-Break = Callable[[ControlPlane, Scene], None]
+Break = Callable[[ControlPlane, RandomHarness], None]
 
 
-def play(folder: Path, scenario: Callable[[ControlPlane, Scene], Awaitable[None]]) -> None:
+def play(folder: Path, scenario: Callable[[ControlPlane, RandomHarness], Awaitable[None]]) -> None:
     """Run `scenario` with a control plane that is not started yet."""
 
     async def main() -> None:
-        scene = Scene(3, folder)
-        await scene.open()
-        await scene.process.kill()
-        process = Process(scene.site, "tested", 7)
+        harness = RandomHarness(3, folder)
+        await harness.open()
+        await harness.process.kill()
+        process = Process(harness, "tested", 7)
         async with asyncio.timeout(3600):
-            await scenario(process.plane, scene)
+            await scenario(process.plane, harness)
         await process.kill()
 
     run(main, seed=3)
@@ -39,15 +39,15 @@ def fail(*_: Any, **__: Any) -> Any:
     raise LookupError("a defect \udcff")
 
 
-def agenda(plane: ControlPlane, scene: Scene) -> None:
+def agenda(plane: ControlPlane, harness: RandomHarness) -> None:
     plane.enforcer._wakeups._agenda.wait = fail  # type: ignore[method-assign]
 
 
-def intent(plane: ControlPlane, scene: Scene) -> None:
-    plane.enforcer._following.run = _failing  # type: ignore[method-assign]
+def intent(plane: ControlPlane, harness: RandomHarness) -> None:
+    plane.enforcer._intent_follower.run = _failing  # type: ignore[method-assign]
 
 
-def look(plane: ControlPlane, scene: Scene) -> None:
+def look(plane: ControlPlane, harness: RandomHarness) -> None:
     plane.enforcer._look_at_controls = fail  # type: ignore[method-assign]
 
 
@@ -63,7 +63,7 @@ def ending(plane: ControlPlane, loop: str, end: Callable[[], None]) -> None:
 
     enforcer: Any = plane.enforcer
     if loop == "intent":
-        enforcer._following.run = work
+        enforcer._intent_follower.run = work
     elif loop == "agenda":
         enforcer._wakeups.follow_agenda = work
     else:
@@ -91,7 +91,7 @@ def come_to_an_end() -> None:
 def test_a_loop_that_ends_in_whatever_way_ends_the_process(
     loop: str, end: Callable[[], None], tmp_path: Path
 ) -> None:
-    async def scenario(plane: ControlPlane, scene: Scene) -> None:
+    async def scenario(plane: ControlPlane, harness: RandomHarness) -> None:
         ending(plane, loop, end)
         await plane.start()
         with pytest.raises(RuntimeError, match=f"the loop `{loop}.*` (has ended|was cancelled)"):
@@ -106,7 +106,7 @@ def test_a_loop_that_ends_in_whatever_way_ends_the_process(
 def test_a_turn_that_ends_in_no_way_foreseen_ends_the_process(
     end: Callable[[], None], tmp_path: Path
 ) -> None:
-    async def scenario(plane: ControlPlane, scene: Scene) -> None:
+    async def scenario(plane: ControlPlane, harness: RandomHarness) -> None:
         enforcer: Any = plane.enforcer
 
         async def turn(slot: object) -> None:
@@ -127,7 +127,7 @@ def test_a_lease_that_is_lost_ends_the_process_as_such(tmp_path: Path) -> None:
     def lose() -> None:
         raise LeaseLostError("another control plane has taken over")
 
-    async def scenario(plane: ControlPlane, scene: Scene) -> None:
+    async def scenario(plane: ControlPlane, harness: RandomHarness) -> None:
         ending(plane, "store", lose)
         await plane.start()
         with pytest.raises(LeaseLostError):
@@ -140,7 +140,7 @@ def test_a_lease_that_is_lost_ends_the_process_as_such(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["source", "committer"])
 def test_a_loop_of_the_control_plane_that_is_cancelled_ends_the_process(name: str, tmp_path: Path) -> None:
-    async def scenario(plane: ControlPlane, scene: Scene) -> None:
+    async def scenario(plane: ControlPlane, harness: RandomHarness) -> None:
         await plane.start()
         [task] = [task for task in plane._tasks if task.get_name() == name]
         task.cancel()
@@ -153,7 +153,7 @@ def test_a_loop_of_the_control_plane_that_is_cancelled_ends_the_process(name: st
 
 
 def test_stopping_is_no_defect(tmp_path: Path) -> None:
-    async def scenario(plane: ControlPlane, scene: Scene) -> None:
+    async def scenario(plane: ControlPlane, harness: RandomHarness) -> None:
         await plane.start()
         await plane.stop()
         assert plane.enforcer.defect is None
@@ -163,8 +163,8 @@ def test_stopping_is_no_defect(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("broken", [agenda, intent, look])
 def test_a_loop_that_breaks_ends_the_process_with_its_error(broken: Break, tmp_path: Path) -> None:
-    async def scenario(plane: ControlPlane, scene: Scene) -> None:
-        broken(plane, scene)
+    async def scenario(plane: ControlPlane, harness: RandomHarness) -> None:
+        broken(plane, harness)
         await plane.start()
         with pytest.raises(LookupError):
             await plane.serve()
@@ -174,7 +174,7 @@ def test_a_loop_that_breaks_ends_the_process_with_its_error(broken: Break, tmp_p
 
 
 def test_a_source_that_fails_in_any_way_ends_nothing_and_is_asked_again(tmp_path: Path) -> None:
-    async def scenario(plane: ControlPlane, scene: Scene) -> None:
+    async def scenario(plane: ControlPlane, harness: RandomHarness) -> None:
         source = plane._parts.source
         newest, changes = source.newest, source.changes
         source.newest = source.changes = fail  # type: ignore[method-assign]

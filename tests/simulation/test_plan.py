@@ -12,8 +12,9 @@ from lehr.model.governance import OBSERVE_ONLY, ObserveOnly
 from lehr.model.operation import Outcome, Result
 from lehr.model.selector import Selector, parse_selector
 from lehr.testing.virtual import VirtualClock
-from lehr.testing.world import Plane, World, thing
+from lehr.testing.world import thing
 from tests.simulation.planning import PUSHING, Controls, Said, both
+from tests.world import Plane, World
 
 
 def limit(id: str, select: str, pushes: int = 1) -> Asset:

@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from lehr.testing.sim.reached import RARE_PATHS, never, total
-from lehr.testing.sim.suite import Played, failed, play, play_all
+from lehr.testing.sim.suite import Played, failed, play, spread
 
 SEEDS = int(os.environ.get("SEEDS", "1000"))
 FAST = 50
@@ -74,7 +74,7 @@ def test_every_rare_path_is_taken_by_some_history(histories: Histories) -> None:
 
 
 def test_several_processes_play_the_same_histories() -> None:
-    played = sorted(play_all(range(3), 2), key=lambda run: run.seed)
+    played = sorted(spread(play, range(3), 2), key=lambda run: run.seed)
     assert played == [play(seed) for seed in range(3)]
 
 

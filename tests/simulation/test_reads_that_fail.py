@@ -19,8 +19,9 @@ from lehr.sdk.plugin import Traits
 from lehr.sdk.store import Store
 from lehr.sdk.watch import ListAgainError
 from lehr.testing.virtual import VirtualClock
-from lehr.testing.world import PARTITION, THING, Plane, Thing, World, thing
+from lehr.testing.world import PARTITION, THING, Thing, thing
 from tests.simulation.playing import NEVER, control, play, turned_down
+from tests.world import Plane, World
 
 GOLD = {LABELS: Labels({"tier": "gold"})}
 
@@ -92,7 +93,7 @@ def test_what_is_listed_again_after_a_read_has_failed_gets_its_turns(tmp_path: P
     async def scenario(plane: Plane, world: World, clock: VirtualClock) -> None:
         await plane.publish(thing("a", "1"))
         await plane.settle()
-        feed = plane.enforcer._following._feed
+        feed = plane.enforcer._intent_follower._feed
         changes, times = feed.changes, [1]
 
         def too_many(sequence: int) -> Any:
@@ -124,7 +125,7 @@ def test_a_word_is_taken_up_soon_when_a_read_fails_as_it_is_told(tmp_path: Path,
         assert plane.condition("a").reason == Reason.FROZEN
         await plane.committer.ask(LiftControl(PARTITION, freeze.id, clock.now()))
         failing(plane)[read] = 1
-        plane.enforcer.controls_changed(freeze.selector, "a freeze was taken back")
+        await plane.enforcer.controls_changed(freeze.selector, "a freeze was taken back")
         await clock.sleep(60)
         assert world.values == {"a": "2"}
 
@@ -155,7 +156,7 @@ def test_a_freeze_of_a_label_holds_who_is_pinned_to_before_the_label(tmp_path: P
         await plane.control(control(ControlKind.PIN, "a", clock, incarnation=1))
         await plane.settle()
         await plane.control(control(ControlKind.FREEZE, "label:tier=gold", clock))
-        assert plane.enforcer.select(parse_selector("label:tier=gold")) == ["a"]
+        assert await plane.enforcer.select(parse_selector("label:tier=gold")) == ["a"]
         world.values["a"] = "by hand"
         await clock.sleep(300)
         assert world.values == {"a": "by hand"}
@@ -212,5 +213,19 @@ def test_a_push_is_told_of_newer_content_that_comes_between_its_admission_and_it
         await plane.publish(thing("a", "1"))
         await plane.settle()
         assert plane.plugin.superseded == ["a"]
+
+    played(tmp_path, scenario)
+
+
+def test_a_referrer_that_cannot_be_read_keeps_what_it_refers_to(tmp_path: Path) -> None:
+    async def scenario(plane: Plane, world: World, clock: VirtualClock) -> None:
+        web = thing("web", "1", reads=("old",))
+        await plane.publish(thing("old", "1"), web)
+        await plane.settle()
+        failing(plane)["last"] = 1
+        await plane.publish(thing("old", "1", turned_down()), web)
+        await clock.sleep(120)
+        assert not failing(plane)["last"], "the read that failed was that of the referrer"
+        assert len(plane.store.records.operations(PARTITION, AssetId("old"))) == 1, "it is left alone"
 
     played(tmp_path, scenario)

@@ -15,7 +15,7 @@ from lehr.model.writes import Adopt, Prune, Pruned
 from lehr.query.run_state import History
 from lehr.store.sqlite import SqliteStore
 from lehr.testing.conformance.store.subject import NOW, PARTITION, asset, entry, published
-from lehr.testing.sim.scene import Scene
+from lehr.testing.sim.random_harness import RandomHarness
 from lehr.testing.virtual import VirtualClock, run
 
 DAY = 86_400.0
@@ -50,15 +50,15 @@ def test_a_run_prunes_what_is_old_in_shares_and_keeps_what_is_applied(tmp_path: 
 
 def test_a_control_plane_says_what_it_keeps_and_when_it_has_pruned(tmp_path: Path) -> None:
     async def main() -> None:
-        scene = Scene(3, tmp_path)
-        await scene.open()
-        plane = scene.process.plane
+        harness = RandomHarness(3, tmp_path)
+        await harness.open()
+        plane = harness.process.plane
         assert plane.state().history is None, "nothing is pruned in a simulation"
         plane._parts = replace(plane._parts, retention=Retention(90 * DAY, 3))
         assert plane.state().history == History(seconds=90 * DAY, incarnations=3)
         plane._pruned(NOW)
         assert plane.state().history == History(seconds=90 * DAY, incarnations=3, pruned_at=NOW)
-        await scene.process.kill()
+        await harness.process.kill()
 
     run(main, seed=3)
 

@@ -16,7 +16,8 @@ from lehr.model.operation import DONE, Outcome
 from lehr.model.selector import parse_selector
 from lehr.sdk.plugin import Push, Reader, Traits
 from lehr.testing.virtual import VirtualClock, run
-from lehr.testing.world import PARTITION, Plane, World, WorldPlugin
+from lehr.testing.world import PARTITION
+from tests.world import Plane, World, WorldPlugin
 
 WAS = [{"version": 1, "steps": [{"rename": {"/mail": "/address"}}]}]
 
@@ -121,8 +122,8 @@ def test_a_plugin_that_does_not_understand_a_new_form_touches_nothing_and_says_w
             await plane.enforcer.changed()
             await plane.committer.flush()
         condition = plane.condition("web")
-        assert "it is of version 2, and whoever reads it understands version 1" in condition.message
-        assert "update what reads it" in condition.unblock
+        assert "version 2, and its reader understands version 1" in condition.message
+        assert "update the reader" in condition.unblock
         assert plane.world.values == {"web": "hall"}
 
     play(tmp_path, 1, scenario)

@@ -15,8 +15,9 @@ from lehr.model.reason import Reason
 from lehr.model.types import AssetType
 from lehr.sdk.plugin import AssetPlugin, Push, Reader, Traits
 from lehr.testing.virtual import VirtualClock
-from lehr.testing.world import PARTITION, THING, Plane, World, thing
+from lehr.testing.world import PARTITION, THING, thing
 from tests.simulation.playing import play, turned_down
+from tests.world import Plane, World
 
 OTHER = "test.Other"
 

@@ -1,4 +1,4 @@
-"""What every other package may use; it knows nothing of our domain.
+"""Code that every other package may use, without knowledge of the domain.
 
 Clock, chance and threads come in through this package (`clock`, `chance`,
 `blocking`), so that the whole program runs under virtual time with a seed.

@@ -74,6 +74,13 @@ class Diagnostic(msgspec.Struct, frozen=True, kw_only=True):
                 force_setattr(self, name, after)
 
 
+def file_problem(
+    code: str, at: Position, *, what: str, why: str = "", fix: str = "", severity: Severity = Severity.ERROR
+) -> Diagnostic:
+    """A problem of the file that `at` points into."""
+    return Diagnostic(code=code, what=what, why=why, fix=fix, subject=at.file, at=at, severity=severity)
+
+
 def errors(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
     """Those that keep an incarnation from being published."""
     return [item for item in diagnostics if item.severity is Severity.ERROR]

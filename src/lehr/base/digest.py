@@ -56,5 +56,5 @@ class RunningDigest:
 
 
 def short(value: str) -> str:
-    """The first 12 characters: enough for people to tell digests apart."""
+    """The first 12 characters: enough for readers to distinguish digests."""
     return value[:12]

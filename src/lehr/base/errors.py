@@ -1,10 +1,13 @@
-"""Exceptions: this step cannot go on.
+"""Exceptions: this step cannot continue.
 
 Errors in what a user wrote are not exceptions but values (`lehr.base.diagnostics`).
 Adapters translate a library's errors into these at the edge, with `raise ... from`.
 """
 
 from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
 
 from lehr.base.text import writable
 
@@ -40,12 +43,37 @@ class TransientError(LehrError):
 
 
 class WaitingError(LehrError):
-    """Cannot go on before `until` (wall-clock seconds since the epoch); not a failure."""
+    """Cannot continue before `until` (wall-clock seconds since the epoch); not a failure."""
 
     def __init__(self, what: str, *, until: float, code: str = "", why: str = "", fix: str = "") -> None:
         super().__init__(what, code=code, why=why, fix=fix)
         self.until = until
 
 
+class NeedError(LehrError):
+    """Something has to be read from the store first. Let it pass: the call is repeated afterwards."""
+
+
 class StalledError(LehrError):
     """Trying again is useless until a person acts or the intent changes."""
+
+
+@contextlib.contextmanager
+def raised_as(
+    kind: type[LehrError],
+    what: str,
+    *,
+    code: str,
+    fix: str = "",
+    on: type[Exception] | tuple[type[Exception], ...] = OSError,
+) -> Iterator[None]:
+    """Turn errors of a library or of the system into one of ours. The reason is their message.
+
+    Args:
+        on: the errors; of the system's alone, the message is given without number and path.
+    """
+    try:
+        yield
+    except on as error:
+        why = error.strerror if on is OSError and isinstance(error, OSError) else None
+        raise kind(what, code=code, why=why or str(error), fix=fix) from error

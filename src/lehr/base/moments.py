@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 import functools
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from typing import Annotated, Any, TypeVar, cast
 
 import msgspec
@@ -152,21 +152,22 @@ def _of_struct(node: inspect.StructType, each: _Change, known: dict[type, Any]) 
 
 def _holds(node: inspect.Type, seen: set[type]) -> bool:
     """Whether there is a moment anywhere within."""
+    inner: Iterable[inspect.Type] = ()
     match node:
         case inspect.Metadata():
-            return bool((node.extra or {}).get(_MARK)) or _holds(node.type, seen)
-        case inspect.StructType():
-            if node.cls in seen:
-                return False  # it is being looked at
+            if (node.extra or {}).get(_MARK):
+                return True
+            inner = (node.type,)
+        case inspect.StructType() if node.cls not in seen:
             seen.add(node.cls)
-            return any(_holds(field.type, seen) for field in node.fields)
+            inner = [field.type for field in node.fields]
         case inspect.ListType() | inspect.VarTupleType() | inspect.SetType() | inspect.FrozenSetType():
-            return _holds(node.item_type, seen)
+            inner = (node.item_type,)
         case inspect.DictType():
-            return _holds(node.value_type, seen)
+            inner = (node.value_type,)
         case inspect.UnionType():
-            return any(_holds(one, seen) for one in node.types)
-    return False
+            inner = node.types
+    return any(_holds(one, seen) for one in inner)
 
 
 def _applied(changes: dict[str, _Change], value: Any) -> Any:

@@ -102,9 +102,9 @@ def _weak(path: str, status: os.stat_result, trusted: set[int], user: int) -> We
     if stat.S_ISLNK(status.st_mode) or status.st_mode & stat.S_ISVTX:
         return None
     if status.st_mode & stat.S_IWOTH:
-        return Weakness(path, "every user may write in it", f"chmod o-w {path}")
+        return Weakness(path, "every user may write to it", f"chmod o-w {path}")
     if status.st_mode & stat.S_IWGRP and not _private_group(status.st_gid, user):
-        return Weakness(path, f"the group {status.st_gid} may write in it", f"chmod g-w {path}")
+        return Weakness(path, f"group {status.st_gid} may write to it", f"chmod g-w {path}")
     return None
 
 

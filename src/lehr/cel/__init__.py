@@ -131,7 +131,7 @@ def _refuse_macros(number: int) -> None:
     """Refuse nested macros: the library cannot be interrupted, and blocks its caller."""
     if number > 1:
         raise ValueError(
-            "macros inside each other, with regular expressions, times or conversions: it could take for ever"
+            "macros inside each other, with regular expressions, times or conversions: it could take forever"
         )
 
 
@@ -146,7 +146,7 @@ def compile_question(text: str, variables: tuple[str, ...]) -> Compiled:
 
     compiled, known = compile_expression(text, variables), compile_text(text, variables).type()
     if known.startswith(_NO_CONDITIONS):
-        raise ValueError(f"1:1: its answer is of type {known}, and ought to be true or false")
+        raise ValueError(f"1:1: its answer is of type {known}, but should be true or false")
     return compiled
 
 

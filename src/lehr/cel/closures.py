@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from msgspec import UNSET
@@ -121,10 +122,10 @@ class _Compiler:
         parts = []
         for key, value in entries:
             if not isinstance(key, Constant) or not isinstance(key.value, str):
-                raise UnsupportedError("a key that is no text")
+                raise UnsupportedError("a key that is not a string")
             parts.append((key.value, self.compile(value)))
         if len(dict(parts)) < len(parts):
-            raise UnsupportedError("a key that is there twice")
+            raise UnsupportedError("a duplicate key")
         return lambda frame: {key: part(frame) for key, part in parts}
 
     def _fold(self, fold: Fold) -> Closure:
@@ -144,7 +145,7 @@ class _Compiler:
             for value in among:
                 frame[left] -= 1
                 if frame[left] < 0:
-                    raise NoAnswerError(f"its macros look at more than {MOST_STEPS:,} items")
+                    raise NoAnswerError(f"its macros visit more than {MOST_STEPS:,} items")
                 frame[item] = value
                 if not goes_on(frame):
                     break
@@ -203,48 +204,26 @@ def _has(operand: Closure, field: str) -> Closure:
     return has
 
 
-def _and(one: Closure, other: Closure) -> Closure:
-    """False if either is, even if the other has no answer."""
+def _logical(operator: str, deciding: bool, one: Closure, other: Closure) -> Closure:
+    """`deciding` if either operand is, even if the other has no answer."""
 
-    def both(frame: Frame) -> bool:
+    def both(frame: Frame) -> Any:
         try:
             first = one(frame)
         except NoAnswerError:
-            if other(frame) is False:
-                return False
+            if other(frame) is deciding:
+                return deciding
             raise
-        if first is False:
-            return False
+        if first is deciding:
+            return deciding
         second = other(frame)
-        if first is True and type(second) is bool:
+        if type(first) is bool and type(second) is bool:
             return second
-        if second is False:
-            return False
-        raise no_overload("&&", first, second)
+        if second is deciding:
+            return deciding
+        raise no_overload(operator, first, second)
 
     return both
-
-
-def _or(one: Closure, other: Closure) -> Closure:
-    """True if either is, even if the other has no answer."""
-
-    def either(frame: Frame) -> bool:
-        try:
-            first = one(frame)
-        except NoAnswerError:
-            if other(frame) is True:
-                return True
-            raise
-        if first is True:
-            return True
-        second = other(frame)
-        if first is False and type(second) is bool:
-            return second
-        if second is True:
-            return True
-        raise no_overload("||", first, second)
-
-    return either
 
 
 def _not(one: Closure) -> Closure:
@@ -335,8 +314,8 @@ ASKED = {"matches": 2, "string": 1, "int": 1, "double": 1, "bool": 1}
 
 _FUNCTIONS: dict[tuple[str, int], Callable[..., Closure]] = {
     **{(function, number): _asked(function, number) for function, number in ASKED.items()},
-    ("_&&_", 2): _and,
-    ("_||_", 2): _or,
+    ("_&&_", 2): partial(_logical, "&&", False),
+    ("_||_", 2): partial(_logical, "||", True),
     ("!_", 1): _not,
     ("@not_strictly_false", 1): _not_strictly_false,
     ("_?_:_", 3): _conditional,

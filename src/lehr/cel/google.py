@@ -98,7 +98,7 @@ def _not_expected(found: re.Match[str]) -> str:
 def _not_understood(found: re.Match[str]) -> str:
     what = found[1].strip()
     if what.startswith(("'", '"', "`")):
-        return f"the text that begins with {what} has no end, or a \\ that means nothing"
+        return f"the string that begins with {what} has no end, or an invalid \\ escape"
     return f"`{what}` is not understood{_hint(what)}"
 
 
@@ -114,7 +114,7 @@ _WORDS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...] = tup
         ("Syntax error: mismatched input '<EOF>' expecting '(.*)'", "`{0[1]}` is missing at the end".format),
         ("Syntax error: missing '(.*)' at '<EOF>'", "`{0[1]}` is missing at the end".format),
         ("Syntax error: missing '(.*)' at '.*'", "`{0[1]}` is missing before this".format),
-        ("Syntax error: mismatched input '<EOF>' .*", "it ends where something ought to follow".format),
+        ("Syntax error: mismatched input '<EOF>' .*", "it ends where more is expected".format),
         (f"Syntax error: {_INPUT} '(.*)' expecting .*", _not_expected),
         ("Syntax error: no viable alternative at input '(.*)'", _not_expected),
         ("Syntax error: token recognition error at: '(.*)'", _not_understood),

@@ -97,7 +97,7 @@ def add(one: Any, other: Any) -> Any:
             return one + other
         if kind in (str, list):
             if len(one) + len(other) > _LONGEST[kind]:
-                raise NoAnswerError(f"a {type_name(one)} of more than {_LONGEST[kind]:,} comes of +")
+                raise NoAnswerError(f"the result of + is a {type_name(one)} of more than {_LONGEST[kind]:,}")
             return one + other
     raise no_overload("+", one, other)
 

@@ -1,7 +1,7 @@
 """The checks that ship with Lehr: may this push start *now*?
 
 In: the requested push, and what a `CheckReader` shows: governing assets, controls, the diffs of other assets,
-the use of limits. Out: verdicts, each of which allows the push or names what it waits for.
+the use of limits. Out: verdicts, each of which allows the push or states what it waits for.
 
 | module | check | configured by |
 |---|---|---|
@@ -10,7 +10,7 @@ the use of limits. Out: verdicts, each of which allows the push or names what it
 | `depends_on` | dependencies first | the addon `lehr.DependsOn` |
 | `rate_limit` | a number of pushes per period, by group | `lehr.RateLimit` assets |
 
-Architecture invariants: no I/O except the time zone database, no clock, no state that matters; a check
+Architecture invariants: no I/O except the time zone database, no clock, no state except caches; a check
 changes nothing. The configuration of a check is read at the governing incarnation only.
 """
 

@@ -4,17 +4,17 @@ It compares the diff of the asset to push with those of its dependencies *and* i
 
 | order | the asset waits while |
 |---|---|
-| static | an asset that goes first differs; or one that goes before that, and so on |
-| capacity | it grows, and an asset that it sends load to must grow first; or the other way round |
-| version | another asset is behind the version that this one needs; or the other way round |
+| static | an asset that goes first differs, directly or indirectly |
+| capacity | it grows before an asset that it sends load to, or shrinks before one that sends load to it |
+| version | it needs a version that another asset has not reached, or another asset needs its version |
 | rule | a condition in CEL over the two diffs is not true |
-| turndown | an asset that once referred to it differs, for its production may still do so |
+| turndown | an asset that once referred to it differs, because its production may still refer to it |
 
-Only the static order is transitive: through assets that have nothing to do themselves, and at most through
-so many. Beyond the first, an asset whose own last turn found this content in place is not compared again.
+Only the static order is transitive: it passes through a bounded number of assets that do not differ
+themselves. Indirect dependencies whose own last turn found this content in place are not compared again.
 
-An unknown effect on capacity counts as growing and as shrinking. Two assets that wait for each
-other are found and named by the Enforcer.
+An unknown effect on capacity counts as growing and as shrinking. The Enforcer finds and names two assets that
+wait for each other.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _BY_CAPACITY = f"/addons/{DEPENDS_ON}/capacity/"
 _BY_VERSION = f"/addons/{DEPENDS_ON}/versions/"
 
 MOST = 1000
-"""Maximum number of assets that are checked because they go first, directly or through others."""
+"""Maximum number of direct and indirect dependencies that are checked."""
 
 Judge = Callable[[Diff], str | None]
 """Why another asset's diff makes the asset wait; None when it does not."""
@@ -48,7 +48,7 @@ class _Question(msgspec.Struct, frozen=True):
     """Another asset to check, and how to judge its diff.
 
     Attributes:
-        through: for messages, the other asset that it is checked for; empty for the asset to push.
+        through: for messages, the asset that depends on it; empty for the asset to push.
     """
 
     id: AssetId
@@ -86,9 +86,9 @@ def _questions(request: CheckRequest, read: CheckReader) -> Iterator[_Question]:
     if request.target.goal is not Goal.PRESENT:
         yield from _turndown(read)
         return
-    for id in read.registry.dependencies(request.asset):
-        yield _Question(id, Reason.DEPENDENCY_DIFFERS, f"{id} converges", _differs)
-    addon = read.registry.addon(request.asset, DEPENDS_ON, DependsOn) or DependsOn()
+    for id in read.dependencies(request.asset):
+        yield _Question(id, Reason.DEPENDENCY_DIFFERS, f"wait until {id} converges", _differs)
+    addon = read.addon(request.asset, DEPENDS_ON, DependsOn) or DependsOn()
     yield from _capacity(request.diff, addon, read)
     yield from _versions(request.diff, addon, read)
     yield from _rules(request.diff, addon)
@@ -97,23 +97,27 @@ def _questions(request: CheckRequest, read: CheckReader) -> Iterator[_Question]:
 async def _beyond(
     request: CheckRequest, read: CheckReader, obstacles: list[_Obstacle]
 ) -> AsyncIterator[_Obstacle]:
-    """Obstacles further ahead: the dependencies of idle dependencies, and so on, breadth first."""
-    first, waits = read.registry.dependencies(request.asset), {obstacle.id for obstacle in obstacles}
+    """Obstacles among indirect dependencies: those of idle dependencies, breadth first."""
+    first, waits = read.dependencies(request.asset), {obstacle.id for obstacle in obstacles}
     met = {request.asset.id, *first}
     ahead = [id for id in first if id not in waits]
     for id in ahead:
         asset = read.asset(id)
-        for further in () if asset is None else read.registry.dependencies(asset):
+        for further in () if asset is None else read.dependencies(asset):
             if further in met:
                 continue
             if len(met) > MOST:
-                message = f"more than {MOST} assets go first"
-                unblock = "fewer assets in its dependencies, and in theirs"
+                message = f"it has more than {MOST} direct and indirect dependencies"
+                unblock = "reduce the number of its direct and indirect dependencies"
                 yield _Obstacle(further, Reason.TOO_MANY_DEPENDENCIES, message, unblock)
                 return
             met.add(further)
             question = _Question(
-                further, Reason.DEPENDENCY_DIFFERS, f"{further} converges", _differs, f", which {id} needs,"
+                further,
+                Reason.DEPENDENCY_DIFFERS,
+                f"wait until {further} converges",
+                _differs,
+                f", which {id} needs,",
             )
             obstacle = await _ask(question, read, settled=True)
             if obstacle is None:
@@ -134,7 +138,10 @@ def _turndown(read: CheckReader) -> Iterator[_Question]:
         if not referrer.mentions:
             id = referrer.asset.id
             yield _Question(
-                id, Reason.DEPENDENCY_DIFFERS, f"{id}, which once referred to it, converges", _differs
+                id,
+                Reason.DEPENDENCY_DIFFERS,
+                f"wait until {id}, which once referred to it, converges",
+                _differs,
             )
 
 
@@ -145,8 +152,8 @@ def _capacity(mine: Diff, addon: DependsOn, read: CheckReader) -> Iterator[_Ques
             yield _Question(
                 id,
                 Reason.CAPACITY_ORDER,
-                f"{id} grows first",
-                lambda diff: "still has to grow" if _grows(diff) else None,
+                f"wait until {id} has grown",
+                lambda diff: "must grow first" if _grows(diff) else None,
             )
     if _shrinks(mine):
         for referrer in _referrers(read, _BY_CAPACITY):
@@ -154,8 +161,8 @@ def _capacity(mine: Diff, addon: DependsOn, read: CheckReader) -> Iterator[_Ques
             yield _Question(
                 id,
                 Reason.CAPACITY_ORDER,
-                f"{id} shrinks first",
-                lambda diff: "still has to shrink" if _shrinks(diff) else None,
+                f"wait until {id} has shrunk",
+                lambda diff: "must shrink first" if _shrinks(diff) else None,
             )
 
 
@@ -173,7 +180,10 @@ def _versions(mine: Diff, addon: DependsOn, read: CheckReader) -> Iterator[_Ques
     for need in addon.versions:
         id = AssetId(need.asset)
         yield _Question(
-            id, Reason.VERSION_ORDER, f"{id} reaches version {need.at_least}", _behind(need.at_least)
+            id,
+            Reason.VERSION_ORDER,
+            f"wait until {id} reaches version {need.at_least}",
+            _behind(need.at_least),
         )
     before, after = mine.effects.version_from, mine.effects.version_to
     if before is None or after is None or not precedes(after, before):
@@ -184,7 +194,7 @@ def _versions(mine: Diff, addon: DependsOn, read: CheckReader) -> Iterator[_Ques
         yield _Question(
             id,
             Reason.VERSION_ORDER,
-            f"{id} no longer needs more than version {after}",
+            f"wait until {id} no longer needs more than version {after}",
             _may_need(needed, after),
         )
 
@@ -193,7 +203,7 @@ def _behind(needed: str) -> Judge:
     def judge(diff: Diff) -> str | None:
         observed = diff.effects.version_from
         if observed is None:
-            return "does not say which version it has"
+            return "does not report its version"
         return f"has version {observed}, not {needed} yet" if precedes(observed, needed) else None
 
     return judge
@@ -202,7 +212,7 @@ def _behind(needed: str) -> Judge:
 def _may_need(needed: list[str], after: str) -> Judge:
     def judge(diff: Diff) -> str | None:
         if not diff.empty:
-            return "may still run what needs more: it differs"
+            return "may still run content that needs more: it differs"
         more = [version for version in needed if precedes(after, version)]
         return f"needs version {more[0]}" if more else None
 
@@ -212,7 +222,7 @@ def _may_need(needed: list[str], after: str) -> Judge:
 def _rules(mine: Diff, addon: DependsOn) -> Iterator[_Question]:
     for rule in addon.rules:
         id = AssetId(rule.asset)
-        yield _Question(id, Reason.RULE_NOT_MET, f"`{rule.allow}` becomes true", _unless(rule, mine))
+        yield _Question(id, Reason.RULE_NOT_MET, f"wait until `{rule.allow}` is true", _unless(rule, mine))
 
 
 def _unless(rule: Rule, mine: Diff) -> Judge:
@@ -222,7 +232,7 @@ def _unless(rule: Rule, mine: Diff) -> Judge:
                 {"mine": _plain(mine), "theirs": _plain(theirs)}
             )
         except ValueError as error:
-            return f"is judged by `{rule.allow}`, which has no answer: {error}"
+            return f"cannot be checked by `{rule.allow}`: {error}"
         return None if allowed else (rule.message or f"does not meet `{rule.allow}`")
 
     return judge
@@ -247,7 +257,7 @@ def _referrers(read: CheckReader, path: str) -> list[Referrer]:
 
 
 def _needed(referrer: Referrer, read: CheckReader) -> list[str]:
-    addon = read.registry.addon(referrer.asset, DEPENDS_ON, DependsOn)
+    addon = read.addon(referrer.asset, DEPENDS_ON, DependsOn)
     targets = {mention.target for mention in referrer.mentions}
     return [] if addon is None else [need.at_least for need in addon.versions if need.asset in targets]
 
@@ -260,19 +270,19 @@ async def _ask(question: _Question, read: CheckReader, *, settled: bool = False)
     try:
         diff = await read.diff(id, settled=settled)
     except LehrError as error:
-        # One asset that cannot be read must not hide what the others wait for.
+        # One asset that cannot be read must not hide the other obstacles.
         return _Obstacle(
             id,
             Reason.DEPENDENCY_UNREADABLE,
             f"{id} cannot be compared: {error}",
-            f"{id} can be compared again",
+            f"wait until {id} can be compared again",
         )
     if diff is None:
         return _Obstacle(
             id,
             Reason.DEPENDENCY_MISSING,
             f"{id} is not in intent",
-            f"declare {id}, or take it out of {DEPENDS_ON}",
+            f"declare {id}, or remove it from {DEPENDS_ON}",
         )
     trouble = question.judge(diff)
     return (
@@ -295,8 +305,8 @@ _WORST = (
 
 def _verdict(obstacles: list[_Obstacle]) -> Verdict:
     if not obstacles:
-        return Verdict(DependsOnCheck.name, allow=True, message="no other asset has to go first")
-    # The reason is the one that is hardest to fix; the message names all.
+        return Verdict(DependsOnCheck.name, allow=True, message="no other asset must go first")
+    # The reason is the one that is hardest to fix; the message lists all.
     return Verdict(
         DependsOnCheck.name,
         allow=False,

@@ -20,12 +20,12 @@ from lehr.sdk.check import CheckPlugin, CheckReader, CheckRequest
 
 
 class Freeze(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Push none of the assets selected, from the incarnation that has this asset on.
+    """Stop pushes of the selected assets, starting with the incarnation that contains this asset.
 
     Attributes:
         select: which assets.
-        reason: why, shown for every asset that waits.
-        until: when it ends by itself: ISO 8601 with an offset (`2026-12-27T08:00:00+01:00`, or
+        reason: shown for every asset that waits.
+        until: when it ends automatically: ISO 8601 with an offset (`2026-12-27T08:00:00+01:00`, or
             `Z`). Without it, the freeze ends when this asset is removed.
     """
 
@@ -56,7 +56,7 @@ class FreezeCheck(CheckPlugin):
 
 
 def _declared(asset: Asset, freeze: Freeze, read: CheckReader) -> Verdict:
-    owner = read.registry.addon(asset, OWNER, Owner)
+    owner = read.addon(asset, OWNER, Owner)
     who = f"{asset.id} of {owner.team}" if owner else asset.id
     ends = f", or wait until {freeze.until.isoformat(' ', 'minutes')}" if freeze.until else ""
     return Verdict(
@@ -64,13 +64,13 @@ def _declared(asset: Asset, freeze: Freeze, read: CheckReader) -> Verdict:
         allow=False,
         reason=Reason.FROZEN,
         message=f"frozen by {who}: {freeze.reason}",
-        unblock=f"take the asset {asset.id} out of intent{ends}",
+        unblock=f"remove the asset {asset.id} from intent{ends}",
         until=freeze.until.timestamp() if freeze.until else None,
     )
 
 
 def _spoken(control: Control) -> Verdict:
-    ends = "" if control.expires_at is None else ", or wait until it runs out"
+    ends = "" if control.expires_at is None else ", or wait until it expires"
     return Verdict(
         f"{FreezeCheck.name}/{control.id}",
         allow=False,

@@ -36,7 +36,7 @@ class Governing(Generic[C]):
         """Assets of `type`; `prepare` turns each decoded payload into what the check works with."""
         self._type = type.name
         self._read: Callable[[CheckReader, Asset], C] = lambda read, asset: prepare(
-            read.registry.payload(asset, payload)
+            read.payload(asset, payload)
         )
         self._prepared: dict[Digest, C] = {}
 
@@ -64,7 +64,7 @@ def standing(kind: ControlKind, request: CheckRequest, read: CheckReader) -> Ite
         if (
             control.kind is kind
             and control.partition == request.target.partition
-            and control.stands(request.now)
+            and control.is_active(request.now)
             and request.selected(control.selector)
         ):
             yield control

@@ -1,7 +1,7 @@
 """Rate limit: a number of pushes per period, counted by group.
 
-The check proposes a reservation; admission counts and grants it in its transaction, so that two
-assets that both see room cannot both use it.
+The check proposes a reservation; admission counts and grants it in its transaction, so that two assets
+that both see capacity left cannot both use it.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ _TERM = re.compile(r"type|id|label:.+|(/([^~/]|~[01])*)+")
 
 
 class RateLimit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Start at most so many pushes, of the assets selected, in any stretch of time this long.
+    """Start at most this many pushes of the selected assets in any period of this length.
 
     Attributes:
         select: which assets.
         pushes: how many, at least 1.
         per: how long: seconds, or text such as `10m`, `1h30m`, `1d`.
-        group_by: count for each value of these on its own: `type`, `id`, `label:KEY`, or a JSON
+        group_by: count separately for each value of these: `type`, `id`, `label:KEY`, or a JSON
             pointer into the asset (`/addons/lehr.Owner/team`, `/payload/path`). Assets without a
-            value form a group of their own. Empty: one count for all.
+            value form a separate group. Empty: one count for all.
     """
 
     select: Selector
@@ -49,7 +49,7 @@ class RateLimit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         for term in self.group_by:
             if not _TERM.fullmatch(term):
                 raise ValueError(
-                    f"group_by {term!r} is not known: use type, id, label:KEY, or a JSON pointer such as "
+                    f"unknown group_by {term!r}: use type, id, label:KEY, or a JSON pointer such as "
                     "/addons/lehr.Owner/team"
                 )
 
@@ -61,7 +61,7 @@ class RateLimit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """
         seconds = float(self.per) if isinstance(self.per, int | float) else _seconds(self.per)
         if not 0 < seconds < float("inf"):
-            raise ValueError(f"per must be longer than nothing, not {self.per!r}")
+            raise ValueError(f"per must be positive, not {self.per!r}")
         return seconds
 
 
@@ -69,7 +69,7 @@ RATE_LIMIT_TYPE = AssetType("lehr.RateLimit", RateLimit, governs=True)
 
 
 class RateLimitCheck(CheckPlugin):
-    """Waits while a `lehr.RateLimit` that selects the asset has no room."""
+    """Waits while a `lehr.RateLimit` that selects the asset is used up."""
 
     name = "rate"
 
@@ -90,12 +90,13 @@ def _verdict(id: AssetId, limit: RateLimit, request: CheckRequest, read: CheckRe
     if used < limit.pushes:
         return Verdict(key, allow=True, reservations=(reservation,))
     among = f" for {group}" if group else ""
+    pushes = "1 push" if limit.pushes == 1 else f"{limit.pushes} pushes"
     return Verdict(
         key,
         allow=False,
         reason=Reason.RATE_LIMITED,
         # No running numbers: a turn that waits again must report the same message.
-        message=f"{id} allows {limit.pushes} pushes per {_text(limit.per)}{among}, and they are used up",
+        message=f"{id} allows {pushes} per {_text(limit.per)}{among}; the limit is used up",
         unblock="wait until the oldest push no longer counts",
         until=frees_at,
     )
@@ -135,7 +136,7 @@ def _path(term: str) -> list[str]:
 def _seconds(text: str) -> float:
     if not _DURATION.fullmatch(text):
         raise ValueError(
-            f"per {text!r} cannot be understood: write seconds, or text such as 30s, 10m, 1h30m or 1d"
+            f"per {text!r} is not a valid duration: write seconds, or text such as 30s, 10m, 1h30m or 1d"
         )
     return float(sum(int(part[:-1]) * _UNITS[part[-1]] for part in re.findall(r"\d+[smhd]", text)))
 

@@ -2,5 +2,5 @@
 
 In: arguments. Out: text, tables, JSON, exit codes.
 
-Architecture invariant: nothing is decided here; commands ask and show.
+Architecture invariant: nothing is decided here; commands query, send and format.
 """

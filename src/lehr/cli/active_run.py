@@ -1,13 +1,14 @@
-"""The `lehr run` of a state: whether it is active, and a look at the source by it."""
+"""The `lehr run` of a state: whether it is active, and a request that it checks the source."""
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
-from lehr.base.errors import LehrError
-from lehr.cli import words
+from lehr.cli import formatting
 from lehr.cli.named_server import named_server
+from lehr.cli.run_requests import command
 from lehr.cli.stored import running_report, state_folder
 
 if TYPE_CHECKING:
@@ -16,30 +17,7 @@ if TYPE_CHECKING:
     from lehr.query.run_state import RunState
 
 
-class ActiveRun(Protocol):
-    """A command's questions to the `lehr run` whose state it reads."""
-
-    place: str
-    """State folder or URL, for people."""
-
-    def state(self) -> RunState:
-        """How it is now."""
-        ...
-
-    def look(self, timeout: float) -> Attempt | None:
-        """Result of a look at the source that begins from now on; None while that is not known.
-
-        Raises:
-            LehrError: it could not look.
-        """
-        ...
-
-    def close(self) -> None:
-        """Close its connections."""
-        ...
-
-
-def active_run(state: Path | None) -> ActiveRun:
+def active_run() -> ActiveRun:
     """The `lehr run` that the command is about, on this machine or next to the server that it names.
 
     Raises:
@@ -47,23 +25,20 @@ def active_run(state: Path | None) -> ActiveRun:
     """
     url = named_server()
     if url is None:
-        return _Here(state_folder(state))
+        return RunHere(state_folder())
     from lehr.http.connection import Server
 
-    return _There(Server(url))
+    return RunElsewhere(Server(url))
 
 
-def run_state(state: Path | None) -> RunState:
-    """How the `lehr run` that the command is about is now."""
-    asked = active_run(state)
-    try:
+def run_state() -> RunState:
+    """Current state of the `lehr run` that the command is about."""
+    with contextlib.closing(active_run()) as asked:
         return asked.state()
-    finally:
-        asked.close()
 
 
 def state_of_folder(folder: Path) -> RunState:
-    """How the `lehr run` of a state folder on this machine is now."""
+    """Current state of the `lehr run` of a state folder on this machine."""
     import msgspec
 
     from lehr.base.clock import SystemClock
@@ -81,37 +56,43 @@ def seen(run: RunState, now: float) -> str:
     """When a `lehr run` was last seen: `2m ago (2026-01-02T03:04:05Z)`; "" if never."""
     from lehr.base.clock import iso
 
-    return "" if run.seen_at is None else f"{words.ago(run.seen_at, now)} ({iso(run.seen_at)})"
+    return "" if run.seen_at is None else f"{formatting.ago(run.seen_at, now)} ({iso(run.seen_at)})"
 
 
-class _Here:
-    """On this machine, over its socket."""
+class RunHere:
+    """The `lehr run` of a state folder on this machine, through its socket.
+
+    Attributes:
+        place: for messages.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self.place = str(folder)
 
     def state(self) -> RunState:
+        """Its current state."""
         return state_of_folder(self._folder)
 
     def look(self, timeout: float) -> Attempt | None:
+        """Result of a check of the source that starts after this call; None while it is not known.
+
+        Raises:
+            LehrError: it could not check.
+        """
         import msgspec
 
-        from lehr.control.client import send
         from lehr.control.messages import Refresh
         from lehr.model.attempt import Attempt
 
-        answer = send(self._folder, Refresh(), timeout=timeout)
-        if not answer.ok:
-            raise LehrError(answer.message, code=answer.code, why=answer.why, fix=answer.fix)
-        return msgspec.convert(answer.content, Attempt)
+        return msgspec.convert(command(Refresh(), timeout=timeout).content, Attempt)
 
     def close(self) -> None:
-        pass
+        """Close its connections."""
 
 
-class _There:
-    """Next to a server, which only answers: wait for its next regular look."""
+class RunElsewhere:
+    """The same, next to a server, which is read-only: waits for its next regular check."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
@@ -131,3 +112,6 @@ class _There:
 
     def close(self) -> None:
         self._server.close()
+
+
+ActiveRun = RunHere | RunElsewhere

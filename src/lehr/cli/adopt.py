@@ -11,16 +11,17 @@ from typing import TYPE_CHECKING
 import click
 
 from lehr.base.errors import LehrError
-from lehr.cli import words
+from lehr.cli import formatting
 from lehr.cli.output import output_option, show_document, yaml_text
-from lehr.cli.stored import STATE_VARIABLE, registry
+from lehr.cli.stored import own_state_option
+from lehr.model.declared_sources import WORKSPACE_FILE
+from lehr.wiring import known_types
 
 if TYPE_CHECKING:
     from lehr.dry_run.drafts import Draft
     from lehr.generate.engine.workspace import Workspace
     from lehr.sdk.plugin import AssetPlugin
 
-_WORKSPACE = "lehr.yaml"
 _NAMED = 3
 
 
@@ -43,23 +44,20 @@ _NAMED = 3
     "folder",
     metavar="DIR",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Write the drafts to a new file in DIR, instead of printing them. Nothing is overwritten.",
+    help="Write the drafts to a new file in DIR instead of printing them. Never overwrites a file.",
 )
-@click.option("--name", help="Of that file, and of the asset that keeps Lehr from pushing; else by TYPE.")
+@click.option(
+    "--name", help="Name of that file and of the lehr.ObserveOnly asset. Defaults to a name based on TYPE."
+)
 @click.option(
     "--workspace",
     metavar="DIR",
     default=".",
     show_default=True,
     type=click.Path(path_type=Path, file_okay=False),
-    help="The workspace; what relative paths are relative to.",
+    help="The workspace. Relative paths are relative to it.",
 )
-@click.option(
-    "--state",
-    type=click.Path(path_type=Path, file_okay=False),
-    envvar=STATE_VARIABLE,
-    help=f"State folder; else {STATE_VARIABLE}, else that of the workspace.",
-)
+@own_state_option()
 @output_option("yaml", "json")
 def adopt(
     type_name: str,
@@ -70,14 +68,14 @@ def adopt(
     state: Path | None,
     form: str,
 ) -> None:
-    """Draft assets of TYPE from what production has now. Production is only looked at.
+    """Draft assets of TYPE from what exists in production. Production is only read.
 
-    WHAT is in words of the type: paths and patterns of files; the connection of a database, and patterns
-    of tables; ids of programs that Lehr runs, ports, or names of programs.
+    The form of WHAT depends on the type: paths and patterns of files; the connection of a database and
+    patterns of tables; ids of programs that Lehr runs, ports, or names of programs.
 
-    A draft that would change anything, or holds what looks like a secret, is commented out, and says why.
-    The others differ in nothing. An asset `lehr.ObserveOnly` comes first: until you delete it, Lehr looks
-    at what was adopted, and pushes nothing.
+    A draft that would change production, or that contains what looks like a secret, is commented out with
+    the reason. The others match production exactly. The first asset is a `lehr.ObserveOnly`: until you
+    delete it, Lehr observes the adopted assets and pushes nothing.
     """
     import asyncio
 
@@ -85,7 +83,7 @@ def adopt(
 
     name = name or f"adopted-{type_name.rpartition('.')[2].lower()}"
     if problem := id_problem(f"observe/{name}"):
-        raise click.UsageError(f"--name {name!r} cannot be part of an id: {problem}.")
+        raise click.UsageError(f"--name {name!r} is not valid in an asset id: {problem}.")
     read = _workspace(workspace)
     drafts = asyncio.run(_drafts(type_name, query, workspace, state, read))
     if form == "json":
@@ -97,27 +95,26 @@ def adopt(
     else:
         path = folder / f"{name}.yaml"
         _write(path, text)
-        click.echo(f"{path} is written.", err=True)
+        click.echo(f"{path} written.", err=True)
         _say_whether_it_is_read(path, workspace, read)
     _say_what_is_next(drafts)
 
 
 def _workspace(folder: Path) -> Workspace:
-    from lehr.cli.diagnostics import render
+    from lehr.cli.diagnostics import refuse
     from lehr.generate.engine.workspace import read_workspace
 
     try:
-        found, problems = read_workspace((folder / _WORKSPACE).read_bytes())
+        found, problems = read_workspace((folder / WORKSPACE_FILE).read_bytes())
     except OSError as error:
         raise LehrError(
-            f"{folder / _WORKSPACE} cannot be read",
+            f"{folder / WORKSPACE_FILE} cannot be read",
             code="CLI101",
             why=error.strerror or "",
-            fix="go to a workspace, name one with --workspace, or make one with `lehr init`",
+            fix="change to a workspace, name one with --workspace, or create one with `lehr init`",
         ) from error
     if found is None:
-        click.echo(render(problems), err=True)
-        raise click.exceptions.Exit(1)
+        refuse(problems)
     return found
 
 
@@ -134,7 +131,7 @@ async def _drafts(
     plugins = wiring.plugins(deployment_of(str(folder), state, kind="directory"))
     try:
         plugin = _serving(type_name, plugins)
-        return await drafts_of(plugin, query, read.partition, registry(), SystemClock())
+        return await drafts_of(plugin, query, read.partition, known_types(), SystemClock())
     finally:
         for plugin in plugins:
             await plugin.close()
@@ -144,7 +141,7 @@ def _serving(type_name: str, plugins: Sequence[AssetPlugin]) -> AssetPlugin:
     by_type = {name: plugin for plugin in plugins for name in plugin.types}
     if type_name not in by_type:
         raise click.UsageError(
-            f"No plugin serves the type {type_name}; there are {', '.join(sorted(by_type))}."
+            f"No plugin serves type {type_name}; known types: {', '.join(sorted(by_type))}."
         )
     return by_type[type_name]
 
@@ -154,7 +151,7 @@ def _file(drafts: Sequence[Draft], name: str, call: str) -> str:
     adopted = [draft for draft in drafts if not draft.obstacle]
     documents = [_observed([draft.id for draft in adopted], name)] if adopted else []
     documents += [_document(draft) for draft in adopted]
-    parts = [_commented([f"Drafted by `{call}`: what production has, as intent."])]
+    parts = [_commented([f"Drafted by `{call}` from production."])]
     parts.append("\n---\n".join(documents))
     for draft in drafts:
         if draft.obstacle:
@@ -165,10 +162,10 @@ def _file(drafts: Sequence[Draft], name: str, call: str) -> str:
 
 def _observed(ids: Sequence[str], name: str) -> str:
     why = [
-        "Keeps Lehr from pushing what is below. Once `lehr plan` has shown that it is as intended, delete",
-        "this asset, and Lehr keeps it so.",
+        "Keeps Lehr from pushing the assets below. When `lehr plan` shows no changes for them, delete",
+        "this asset; Lehr then keeps production as declared.",
     ]
-    payload = {"select": {"ids": ids}, "reason": "adopted, and not yet looked through"}
+    payload = {"select": {"ids": ids}, "reason": "adopted, not yet reviewed"}
     document = {"id": f"observe/{name}", "type": "lehr.ObserveOnly", "payload": payload}
     return f"{_commented(why)}\n{_yaml(document)}"
 
@@ -191,7 +188,7 @@ def _commented(lines: Sequence[str]) -> str:
 
 
 def _write(path: Path, text: str) -> None:
-    """Make a file of `text`, whole or not at all: half of it would be other intent."""
+    """Write `text` to a new file, completely or not at all: half of a file would be different intent."""
     making = path.with_name(f".{path.name}.new")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -202,9 +199,9 @@ def _write(path: Path, text: str) -> None:
             making.unlink(missing_ok=True)
     except FileExistsError as error:
         raise LehrError(
-            f"{path} exists",
+            f"{path} already exists",
             code="CLI102",
-            why="`lehr adopt` overwrites nothing",
+            why="`lehr adopt` never overwrites a file",
             fix="choose another --name",
         ) from error
     except OSError as error:
@@ -220,11 +217,11 @@ def _say_whether_it_is_read(path: Path, workspace: Path, read: Workspace) -> Non
     relative = str(place.relative_to(top)) if place.is_relative_to(top) else None
     if relative is None or not any(matcher(pattern)(relative) for pattern in read.assets):
         patterns = ", ".join(read.assets)
-        click.echo(f"  {_WORKSPACE} does not read it: `assets` has {patterns}", err=True)
+        click.echo(f"  {WORKSPACE_FILE} does not include it: `assets` lists {patterns}", err=True)
 
 
 def _left_out(drafts: Sequence[Draft]) -> Iterator[str]:
-    """How many were left out for each reason, and some of them."""
+    """The number left out for each reason, with some examples."""
     ids: dict[str, list[str]] = {}
     for draft in drafts:
         if draft.obstacle:
@@ -235,14 +232,12 @@ def _left_out(drafts: Sequence[Draft]) -> Iterator[str]:
 
 
 def _say_what_is_next(drafts: Sequence[Draft]) -> None:
-    total = words.counted(len(drafts), "draft")
+    total = formatting.counted(len(drafts), "draft")
     left = sum(bool(draft.obstacle) for draft in drafts)
-    click.echo(f"{total}, {left} of them commented out:" if left else total, err=True)
+    click.echo(f"{total}, {left} commented out:" if left else total, err=True)
     for line in _left_out(drafts):
         click.echo(f"  {line}", err=True)
     if left < len(drafts):
-        click.echo("Read them through, and commit them: nothing is pushed yet. Then", err=True)
-        click.echo("  lehr plan             shows that nothing is to be done", err=True)
-        click.echo(
-            "  lehr run --once       adopts them; delete the asset lehr.ObserveOnly afterwards", err=True
-        )
+        click.echo("Review and commit them; nothing is pushed yet. Then run:", err=True)
+        click.echo("  lehr plan             to check that nothing would change", err=True)
+        click.echo("  lehr run --once       to adopt them; then delete the lehr.ObserveOnly asset", err=True)

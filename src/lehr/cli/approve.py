@@ -1,15 +1,14 @@
-"""`lehr approve`: a person's consent to exactly one diff."""
+"""`lehr approve`: an operator's approval of exactly one diff."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from lehr.base.errors import LehrError
 from lehr.cli import terminal
-from lehr.cli.commanding import command
+from lehr.cli.run_requests import command
 from lehr.cli.stored import complete_asset, open_reading, partition_option, state_option
 from lehr.model.reason import Reason
 
@@ -28,48 +27,48 @@ _WAITING = (Reason.APPROVAL_NEEDED, Reason.APPROVAL_MISSING)
     """
 )
 @click.argument("asset", shell_complete=complete_asset)
-@click.option("--diff", "digest", help="The diff that you have seen; refused if it is another by now.")
-@click.option("--reason", required=True, help="Why, for whoever asks later.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option(
+    "--diff", "digest", help="Digest of the diff that you reviewed. Refused if the diff has changed since."
+)
+@click.option("--reason", required=True, help="Reason, recorded in the audit trail.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @state_option
 @partition_option
-def approve(
-    asset: str, digest: str | None, reason: str, yes: bool, state: Path | None, partition: str | None
-) -> None:
-    """Let the present diff of ASSET be carried out although it destroys. Of any other diff it says nothing.
+def approve(asset: str, digest: str | None, reason: str, yes: bool) -> None:
+    """Approve the current diff of ASSET, which is destructive. Any other diff needs its own approval.
 
-    On a terminal it shows the diff and asks; elsewhere it needs --yes.
+    On a terminal, prints the diff and asks for confirmation; otherwise requires --yes.
     """
-    from lehr.cli.told import change_line
+    from lehr.cli.explanation_text import change_line
     from lehr.control.messages import Approve
     from lehr.query.asset_rows import known_asset
 
-    with open_reading(state, partition) as reading:
+    with open_reading() as reading:
         id = known_asset(reading, asset)[0].id
         decisions = reading.records.decisions(reading.partition, id, 1)
     decision = decisions[0][1] if decisions else None
     if decision is None or decision.diff is None or decision.condition.reason not in _WAITING:
         raise LehrError(
-            f"{asset} does not wait for an approval", code="CLI105", fix=f"see `lehr why {asset}`"
+            f"{asset} is not waiting for an approval", code="CLI105", fix=f"see `lehr why {asset}`"
         )
     seen = _seen(asset, decision.diff, digest)
-    click.echo(f"{asset} would be changed so that it cannot be brought back (diff {seen[:12]}):", err=True)
+    click.echo(f"This change to {asset} cannot be undone (diff {seen[:12]}):", err=True)
     for change in decision.diff.changes:
         click.echo(f"  {terminal.printable(change_line(change))}", err=True)
     if not yes:
         if not terminal.interactive():
-            raise click.UsageError("There is nobody to ask here: say --yes.")
-        click.confirm("Approve exactly this?", abort=True, err=True)
-    print(command(state, Approve(selector=f"id={asset}", reason=reason, diff_digest=seen)).message)
+            raise click.UsageError("stdin is not a terminal; pass --yes to confirm.")
+        click.confirm("Approve this diff?", abort=True, err=True)
+    print(command(Approve(selector=f"id={asset}", reason=reason, diff_digest=seen)).message)
 
 
 def _seen(asset: str, diff: Diff, wanted: str | None) -> str:
     digest = diff.digest()
     if wanted is not None and not (wanted and digest.startswith(wanted)):
         raise LehrError(
-            f"the diff of {asset} is not {wanted}",
+            f"the diff of {asset} is no longer {wanted}",
             code="CLI106",
-            why=f"it is {digest[:12]} now",
-            fix=f"look at it again with `lehr why {asset}`",
+            why=f"it is now {digest[:12]}",
+            fix=f"review it again with `lehr why {asset}`",
         )
     return digest

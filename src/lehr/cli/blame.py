@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from lehr.base.clock import iso
-from lehr.cli import terminal, words
-from lehr.cli.output import output_option, print_lines, show_document
+from lehr.cli import formatting, terminal
+from lehr.cli.output import show_text
 from lehr.cli.stored import (
     complete_asset,
+    incarnation_option,
     open_reading,
-    partition_option,
+    reading_options,
     remote_store,
     state_folder,
-    state_option,
 )
 
 if TYPE_CHECKING:
@@ -42,47 +41,34 @@ _INDENT = " " * 16
 )
 @click.argument("asset", shell_complete=complete_asset)
 @click.argument("field", required=False)
-@click.option(
-    "--incarnation",
-    default="latest",
-    metavar="INCARNATION",
-    show_default=True,
-    help="As of which: 3, hello@3, latest, previous, or a time.",
-)
-@output_option("text", "json")
-@state_option
-@partition_option
-def blame(
-    asset: str, field: str | None, incarnation: str, form: str, state: Path | None, partition: str | None
-) -> None:
-    """Say which generators made ASSET, out of which files and assets, and who changed these last.
+@incarnation_option("Incarnation to look at: 3, hello@3, latest, previous, or a time.", default="latest")
+@reading_options("text", "json")
+def blame(asset: str, field: str | None, incarnation: str, form: str) -> None:
+    """Show which generators made ASSET, from which files and assets, and who last changed those.
 
-    With FIELD, also where its value comes from. The line of an asset file that says it is a fact, and so
-    is the generator that made it, or the policy that put it there. Where a generator has taken a value from,
-    only its author knows: shown are the places in its input, and in its code, that hold this value.
+    With FIELD, also show where its value comes from. The line of an asset file that sets the value, the
+    generator that made it and the policy that set it are facts. Lehr does not know which input a generator
+    took the value from; it lists the places in its input and code that contain the same value.
     """
-    with open_reading(state, partition) as reading:
-        found = _look(reading, state, asset, field, incarnation)
-    if form == "json":
-        show_document(form, document(found))
-    else:
-        print_lines(text(found))
+    with open_reading() as reading:
+        found = _look(reading, asset, field, incarnation)
+    show_text(form, text(found), lambda: document(found))
 
 
-def _look(reading: Reading, state: Path | None, asset: str, field: str | None, incarnation: str) -> Blame:
-    """The server has to look up itself what is on its disk."""
+def _look(reading: Reading, asset: str, field: str | None, incarnation: str) -> Blame:
+    """The server must do the lookup: it needs files on its disk."""
     remote = remote_store(reading)
     if remote is not None:
         return remote.blame(reading.partition, asset, field, incarnation)
     from lehr import wiring
     from lehr.query.blame import blame as look
 
-    folder = state_folder(state)
+    folder = state_folder()
     return look(reading, lambda revision: wiring.past(folder, revision), asset, field, incarnation)
 
 
 def text(found: Blame) -> Iterator[str]:
-    """For people."""
+    """As text."""
     own = found.chain[0]
     yield terminal.style(_title(found, own), bold=True)
     if found.field is not None:
@@ -94,11 +80,11 @@ def text(found: Blame) -> Iterator[str]:
         yield from _link(found, link)
     if not found.whole:
         yield ""
-        yield "It was made from more than is shown here."
+        yield "It was made from more inputs than are shown here."
     if not found.readable:
         names = ", ".join(source.source for source in found.sources if source.source != "lehr")
         yield ""
-        yield f"No line is shown: this state keeps nothing of what {found.incarnation} was made from, {names}"
+        yield f"Lines are not shown: this state has no copy of the sources of {found.incarnation}: {names}"
 
 
 def document(found: Blame) -> dict[str, Any]:
@@ -113,24 +99,13 @@ def document(found: Blame) -> dict[str, Any]:
     return built
 
 
-def _sources(plain: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Every file and line in the answer as plain data."""
-    field = plain["field"] or {"written": None, "found": []}
-    found = [field["written"], *(item["source"] for item in field["found"])]
-    for link in plain["chain"]:
-        found.append(link["declared"])
-        for maker in link["makers"]:
-            found += [maker["code"], *maker["files"]]
-    yield from (item for item in found if item is not None)
-
-
 def _title(found: Blame, link: Link) -> str:
     partition = found.incarnation.rpartition("@")[0]
     since = f"unchanged since {partition}@{link.since}"
     if link.since == int(found.incarnation.rpartition("@")[2]):
-        since = "changed in it"
+        since = "changed in this incarnation"
     if found.since_pruned and link is found.chain[0]:
-        since += " or longer"
+        since += " or earlier"
     return f"{link.id} ({link.type}) in {found.incarnation}, {since}"
 
 
@@ -138,7 +113,7 @@ def _link(found: Blame, link: Link) -> Iterator[str]:
     if link.declared is not None and link.recorded:
         yield from _source(found, "declared at", link.declared)
     elif link.declared is not None:
-        yield _row("made by", "a generator; an older Lehr has not recorded which")
+        yield _row("made by", "a generator; not recorded by the Lehr version of that time")
         yield from _source(found, "  from", link.declared)
     for maker in link.makers:
         yield from _maker(found, maker)
@@ -153,37 +128,36 @@ def _maker(found: Blame, maker: Maker) -> Iterator[str]:
     for file in maker.files:
         yield from _source(found, "  from", file)
     if maker.assets:
-        yield _row("  from", f"{_noun(maker)} {', '.join(maker.assets)}")
+        noun = "asset" if len(maker.assets) == 1 else "assets"
+        yield _row("  from", f"{noun} {', '.join(maker.assets)}")
     if maker.inputs > shown:
         kind = "file" if maker.by.over_files else "asset"
-        rest = words.counted(maker.inputs - shown, f"more {kind}")
-        yield _row("", f"and {rest}: all that are {maker.by.of}")
-
-
-def _noun(maker: Maker) -> str:
-    return "asset" if len(maker.assets) == 1 else "assets"
+        rest = formatting.counted(maker.inputs - shown, f"more {kind}")
+        yield _row("", f"and {rest}: everything that matches {maker.by.of}")
 
 
 def _field(found: Blame, own: Link, field: FieldBlame) -> Iterator[str]:
-    from lehr.cli.told import value
+    from lehr.cli.explanation_text import value
 
     partition = found.incarnation.rpartition("@")[0]
     yield ""
     yield f"{terminal.printable(field.pointer)} = {value(field.value)}"
-    yield _row("so since", f"{partition}@{field.since}" + (" or longer" if found.since_pruned else ""))
+    yield _row(
+        "unchanged since", f"{partition}@{field.since}" + (" or earlier" if found.since_pruned else "")
+    )
     if field.written is not None:
         yield from _source(found, "written at", field.written)
     elif own.declared is not None and own.declared.content and own.recorded and not field.makers:
-        yield _row("written", f"nowhere: {own.declared.at.file} leaves it out, and it is the type's default")
+        yield _row("default", f"not set in {own.declared.at.file}; this is the default of the type")
     for index in field.makers:
         maker = own.makers[index]
-        yield _row("said by", f"{maker.by.generator}, line {maker.by.line}")
+        yield _row("set by", f"{maker.by.generator}, line {maker.by.line}")
     for item in field.found:
         yield from _source(found, "value found at", item.source)
     if field.makers and not field.found and field.written is None:
-        yield _row("value found at", "no place: it is computed, or the type's default")
+        yield _row("value found at", "no input: it is computed, or the default of the type")
     if not field.searched_all:
-        yield _row("", "and there may be more places")
+        yield _row("", "there may be more places")
     yield ""
 
 
@@ -200,9 +174,9 @@ def _source(found: Blame, title: str, source: Source, what: str = "") -> Iterato
 
 
 def _commit(commit: Commit) -> str:
-    said = terminal.printable(f"{commit.author}: {commit.subject}")
-    return f"{commit.id[:12]} {iso(commit.time)[:10]} {said}"
+    content = terminal.printable(f"{commit.author}: {commit.subject}")
+    return f"{commit.id[:12]} {iso(commit.time)[:10]} {content}"
 
 
-def _row(title: str, said: str) -> str:
-    return f"{title:<{len(_INDENT)}}{terminal.printable(said)}" if title else f"{_INDENT}{said}"
+def _row(title: str, content: str) -> str:
+    return f"{title:<{len(_INDENT)}}{terminal.printable(content)}" if title else f"{_INDENT}{content}"

@@ -10,7 +10,7 @@ import msgspec
 
 from lehr import wiring
 from lehr.base.errors import LehrError
-from lehr.cli import words
+from lehr.cli import formatting
 from lehr.cli.output import Column, Shape, output_option, show
 from lehr.cli.stored import found_state, named_store, running, state_option
 from lehr.store.claims import Claimed
@@ -40,32 +40,32 @@ _SHAPE: Shape[Claimed] = Shape(
     "--release",
     metavar="FOLDER",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Give up all that the partition with this state folder holds.",
+    help="Release all claims of the partition with this state folder.",
 )
 @output_option("table", "json", "name")
 @state_option
-def claims(release: Path | None, form: str, state: Path | None) -> None:
-    """List the files, ports and databases that partitions hold on this host, and who holds each.
+def claims(release: Path | None, form: str) -> None:
+    """List the files, ports and databases claimed by partitions on this host, and the owner of each.
 
-    Two partitions that change the same thing would push against each other, so that the second one to
-    claim it is refused (VAL031). A claim is given up when its asset is turned down, let go or moved (its new
-    content was applied), and when the state folder is removed. --release is for a workspace that is gone
-    for good, and whose state is left.
+    Two partitions that change the same thing would undo each other's pushes, so the second one to claim it
+    is refused (VAL031). A claim is released when its asset is turned down, let go or moved (its new content
+    was applied), and when the state folder is removed. Use --release for a workspace that is gone for good
+    but whose state is still there.
 
-    Partitions of this user are listed; where the store is in PostgreSQL, also those of other users whose
-    stores are in the same database. Their claims last as long as their stores, whatever becomes of the
-    state folders.
+    Lists the partitions of this user and, if the store is in PostgreSQL, those of other users whose stores
+    are in the same database. These claims last as long as their stores, even if the state folders are
+    removed.
     """
-    registers = wiring.claim_registers(found_state(state), named_store())
+    registers = wiring.claim_registers(found_state(), named_store())
     if release is None:
         found = {item: None for register in registers for item in register.all()}
-        show(form, sorted(found, key=lambda item: item.name), _SHAPE, nothing="nothing is claimed")
+        show(form, sorted(found, key=lambda item: item.name), _SHAPE, nothing="no claims")
         return
     folder = release.resolve()
     _require_left(folder)
     # The file last: if the database is away, nothing is released.
     released = {name for register in reversed(registers) for name in register.release_state(str(folder))}
-    click.echo(f"{words.counted(len(released), 'claim')} released", err=True)
+    click.echo(f"{formatting.counted(len(released), 'claim')} released", err=True)
 
 
 def _require_left(state: Path) -> None:
@@ -80,15 +80,15 @@ def _require_left(state: Path) -> None:
         return
     except OSError as error:
         raise LehrError(
-            f"it cannot be seen whether a `lehr run` is active with state folder {state}",
+            f"cannot check whether a `lehr run` is active on state folder {state}",
             code="CLI107",
             why=error.strerror or str(error),
-            fix="release its claims as the user that it belongs to",
+            fix="release its claims as the user that owns it",
         ) from error
     if running(state):
         raise LehrError(
-            f"a `lehr run` is active with state folder {state}",
+            f"a `lehr run` is active on state folder {state}",
             code="CLI108",
-            why="it holds what it pushes",
-            fix="stop it first; or turn its assets down, or let them go",
+            why="it still pushes the things that it claims",
+            fix="stop it first, turn its assets down, or let them go",
         )

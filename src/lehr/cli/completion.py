@@ -18,13 +18,13 @@ _VARIABLE = "_LEHR_COMPLETE"
 )
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> None:
-    """Print the completion script for SHELL. It completes asset ids too, from the state."""
+    """Print the completion script for SHELL. It also completes asset ids, from the state."""
     from click.shell_completion import get_completion_class
 
     from lehr.cli.main import cli
 
     kind = get_completion_class(shell)
-    assert kind is not None, f"click knows no {shell}"
-    # Not `source()`: for bash that runs bash, to warn of old ones.
+    assert kind is not None, f"click does not support {shell}"
+    # Not `source()`: for bash, that runs bash to warn about old versions.
     complete = kind(cli, {}, "lehr", _VARIABLE)
     print(complete.source_template % complete.source_vars())

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from lehr.cli.named_server import named_server
-from lehr.cli.stored import named_store, partition_option, state_folder, state_option
+from lehr.cli.stored import named_partition, named_store, partition_option, state_folder, state_option
 
 if TYPE_CHECKING:
-    from lehr.cli.ending import Ending
+    from lehr.cli.shutdown import Ending
     from lehr.client import Reconciler
     from lehr.sdk.watch import Watchable
 
@@ -26,45 +27,42 @@ _FUNCTION = "reconcile"
       lehr controller etcd_operator --type etcd.Cluster --state /var/lib/lehr
       LEHR_SERVER=http://127.0.0.1:8470 lehr controller backups --type shop.Backup
 
-    The module is looked for in the current folder, too. Ends with 0 when asked to by SIGTERM.
+    The module is also searched for in the current folder. Exits with 0 on SIGTERM.
     """
 )
 @click.argument("target", metavar="MODULE[:FUNCTION]")
 @click.option(
-    "--type", "types", metavar="TYPE", multiple=True, required=True, help="Of the assets; may be repeated."
+    "--type",
+    "types",
+    metavar="TYPE",
+    multiple=True,
+    required=True,
+    help="Type of the assets. May be repeated.",
 )
 @click.option(
     "--workers",
     type=click.IntRange(min=1),
     default=4,
     show_default=True,
-    help="Ask about so many assets at a time.",
+    help="Number of assets to reconcile at the same time.",
 )
 @partition_option
 @state_option
-@click.option("-v", "--verbose", is_flag=True, help="Log all that happens.")
-@click.option("--log-json", is_flag=True, help="Log in JSON.")
-def controller(
-    target: str,
-    types: tuple[str, ...],
-    workers: int,
-    partition: str | None,
-    state: Path | None,
-    verbose: bool,
-    log_json: bool,
-) -> None:
-    """Ask an async function, `reconcile` unless FUNCTION names another, about every asset of a type.
+@click.option("-v", "--verbose", is_flag=True, help="Log everything.")
+@click.option("--log-json", is_flag=True, help="Log as JSON.")
+def controller(target: str, types: tuple[str, ...], workers: int, verbose: bool, log_json: bool) -> None:
+    """Call an async function, by default `reconcile`, for every asset of a type.
 
-    It is asked when an asset changes, again, later and later, when it raises, and after as many seconds as it
-    returns. See docs/how-to/write-a-controller.md.
+    It is called when an asset changes, again with growing delays if it raises, and after the number of
+    seconds that it returns. See docs/how-to/write-a-controller.md.
     """
-    from lehr.cli.ending import run_until_ended
     from lehr.cli.logs import configure_logs
+    from lehr.cli.shutdown import run_until_ended
 
     reconciler = load(target)
     configure_logs(verbose=verbose, as_json=log_json)
-    place = named_server() or state_folder(state)
-    run_until_ended(lambda ended: _control(ended, reconciler, place, types, partition, workers))
+    place = named_server() or state_folder()
+    run_until_ended(lambda ended: _control(ended, reconciler, place, types, workers))
 
 
 def load(target: str) -> Reconciler:
@@ -91,7 +89,7 @@ def load(target: str) -> Reconciler:
             f"the module {module_name} cannot be imported",
             code="CLI109",
             why=f"{type(error).__name__}: {error}",
-            fix="name it as `import` does, and go to its folder; LEHR_TRACEBACK=1 shows where it fails",
+            fix="name it as in an `import` statement, from its folder; LEHR_TRACEBACK=1 shows where it fails",
         ) from error
     found = getattr(module, name, None)
     if not inspect.iscoroutinefunction(found):
@@ -106,42 +104,30 @@ def load(target: str) -> Reconciler:
 
 
 async def _control(
-    ended: Ending,
-    reconciler: Reconciler,
-    place: str | Path,
-    types: tuple[str, ...],
-    partition: str | None,
-    workers: int,
+    ended: Ending, reconciler: Reconciler, place: str | Path, types: tuple[str, ...], workers: int
 ) -> int:
-    import asyncio
-
     from lehr import controllers
+    from lehr.cli.shutdown import EndedError
 
     store = named_store()
-    with controllers.open_watch(place, partition, types=types, store=store) as watch:
-        click.echo(f"asking {reconciler.__module__} about {', '.join(types)} of {place}", err=True)
+    with controllers.open_watch(place, named_partition(), types=types, store=store) as watch:
+        click.echo(f"running {reconciler.__module__} for {', '.join(types)} of {place}", err=True)
         await _warn_of_nothing(watch, types)
-        running = asyncio.create_task(controllers.run(reconciler, watch, workers=workers))
-        ending = asyncio.create_task(ended.wait())
-        await asyncio.wait((running, ending), return_when=asyncio.FIRST_COMPLETED)
-        for task in (running, ending):
-            task.cancel()
-        results = await asyncio.gather(running, ending, return_exceptions=True)
-    if not ended.is_set() and isinstance(results[0], Exception):
-        raise results[0]
+        with contextlib.suppress(EndedError):
+            await ended.unless(controllers.run(reconciler, watch, workers=workers))
     return ended.code
 
 
 async def _warn_of_nothing(watch: Watchable, types: tuple[str, ...]) -> None:
-    """Report that there is nothing to ask about yet: a type may be misspelt, and then there never will be."""
+    """Warn that no asset has one of the types: a name may be misspelt."""
     from lehr.base.errors import LehrError
 
     try:
         first = next(iter((await watch.list()).assets), None)
     except LehrError:
-        return  # the watcher reports it, and tries again
+        return  # the watcher reports it and retries
     if first is None:
         click.echo(
-            f"warning: no asset is of type {' or '.join(types)} yet; `lehr types` lists those that there are",
+            f"warning: no asset of type {' or '.join(types)} yet; `lehr types` lists all types",
             err=True,
         )

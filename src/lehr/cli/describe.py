@@ -1,18 +1,18 @@
-"""`lehr describe`: everything that is known of an asset."""
+"""`lehr describe`: everything that is known about an asset."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from lehr.base.clock import iso
-from lehr.cli import terminal, words
+from lehr.cli import formatting, terminal
 from lehr.cli.active_run import run_state
-from lehr.cli.output import output_option, print_lines, show_document, yaml_text
-from lehr.cli.stored import complete_asset, open_reading, partition_option, registry_of, state_option
+from lehr.cli.output import print_lines, show_document, yaml_text
+from lehr.cli.stored import complete_asset, open_reading, reading_options
+from lehr.wiring import registry_of
 
 if TYPE_CHECKING:
     from lehr.model.operation import Operation
@@ -28,15 +28,13 @@ if TYPE_CHECKING:
     """
 )
 @click.argument("asset", shell_complete=complete_asset)
-@output_option("text", "json", "yaml")
-@state_option
-@partition_option
-def describe(asset: str, form: str, state: Path | None, partition: str | None) -> None:
-    """Show the intent of ASSET, where it was declared, how production stands, and its history."""
-    from lehr.cli.told import tell
+@reading_options("text", "json", "yaml")
+def describe(asset: str, form: str) -> None:
+    """Show the intent of ASSET, where it is declared, its status in production, and its history."""
+    from lehr.cli.explanation_text import explanation_lines
     from lehr.query.describe import describe as look
 
-    with open_reading(state, partition) as reading:
+    with open_reading() as reading:
         found = look(reading, registry_of(reading.store, reading.partition), asset)
         if form != "text":
             show_document(form, _document(found))
@@ -44,7 +42,7 @@ def describe(asset: str, form: str, state: Path | None, partition: str | None) -
         print_lines(_intent(found))
         print()
         attempt = reading.records.attempt(reading.partition)
-        print_lines(tell(found.explanation, attempt, reading.now, alive=run_state(state).active))
+        print_lines(explanation_lines(found.explanation, attempt, reading.now, alive=run_state().active))
         print_lines(_history(found, reading.now))
 
 
@@ -79,11 +77,12 @@ def _history(found: Description, now: float) -> Iterator[str]:
 
 
 def _push(operation: Operation, now: float) -> tuple[str, ...]:
-    took = words.span((operation.ended_at or now) - operation.started_at)
+    took = formatting.span((operation.ended_at or now) - operation.started_at)
     return (
         f"    {operation.id}",
-        words.ago(operation.started_at, now),
+        formatting.ago(operation.started_at, now),
         f"@{operation.content}",
+        str(operation.purpose),
         str(operation.result or "under way"),
         took,
         operation.message,
@@ -91,8 +90,8 @@ def _push(operation: Operation, now: float) -> tuple[str, ...]:
 
 
 def _document(found: Description) -> dict[str, Any]:
-    from lehr.cli.documents import of_operation
-    from lehr.cli.told import explanation_document
+    from lehr.base.moments import plain
+    from lehr.cli.explanation_text import explanation_document
 
     return {
         "asset": found.document,
@@ -100,6 +99,6 @@ def _document(found: Description) -> dict[str, Any]:
         "digest": found.digest,
         "refers_to": [{"id": item.target, "path": item.path} for item in found.refers_to],
         "referred_by": [{"id": id, "path": path} for id, path in found.referred_by],
-        "operations": [of_operation(item) for item in found.operations],
+        "operations": [plain(item) for item in found.operations],
         "why": explanation_document(found.explanation),
     }

@@ -1,4 +1,4 @@
-"""Diagnostics for people on a terminal, and for programs.
+"""Diagnostics as text and as JSON.
 
 error[GEN007]: `replicas`: -1 is less than the minimum of 0
   --> assets/web.yaml:5:3
@@ -12,54 +12,67 @@ error[GEN007]: `replicas`: -1 is less than the minimum of 0
 from __future__ import annotations
 
 import json
+import sys
 import textwrap
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NoReturn
 
+import click
 import msgspec
 
 from lehr.base.diagnostics import Diagnostic, Excerpt, Severity, errors, in_order
+from lehr.cli.terminal import coloured
 
 _WIDTH = 100
 _SGR = {Severity.ERROR: "1;31", Severity.WARNING: "1;33"}
 _BOLD, _FRAME = "1", "1;34"
+_Paint = Callable[[str, str], str]
 
 
 def render(diagnostics: Iterable[Diagnostic], *, colour: bool = False, most: int | None = None) -> str:
-    """All diagnostics in order of place, each with its line of source, and `summary` at the end.
+    """All diagnostics by location, each with its source line, and `summary` at the end.
 
     Args:
-        most: show no more than this many, errors first, and count the others.
+        most: show at most this many, errors first, and count the others.
     """
     listed = in_order(diagnostics)
     shown = listed
     if most is not None and len(listed) > most:
         shown = in_order(sorted(listed, key=lambda item: item.severity is not Severity.ERROR)[:most])
-    blocks = ["\n".join(_block(item, _Paint(colour))) for item in shown]
+    paint = _coloured if colour else lambda _sgr, text: text
+    blocks = ["\n".join(_block(item, paint)) for item in shown]
     if len(shown) < len(listed):
         blocks.append(f"... and {len(listed) - len(shown)} more")
     blocks.append(summary(listed))
     return "\n\n".join(blocks)
 
 
+def show(diagnostics: Iterable[Diagnostic]) -> None:
+    """Show diagnostics on stderr."""
+    click.echo(render(diagnostics, colour=coloured(sys.stderr)), err=True)
+
+
+def refuse(diagnostics: Iterable[Diagnostic]) -> NoReturn:
+    """Show diagnostics on stderr, and exit with 1."""
+    show(diagnostics)
+    raise click.exceptions.Exit(1)
+
+
 def summary(diagnostics: Sequence[Diagnostic]) -> str:
-    """How many there are: `3 errors, 1 warning`; `no problems` when there are none."""
+    """Their number: `3 errors, 1 warning`; `no problems` if there are none."""
     found = len(errors(diagnostics))
     parts = [_count(found, "error"), _count(len(diagnostics) - found, "warning")]
     return ", ".join(part for part in parts if part) or "no problems"
 
 
 def to_json(diagnostics: Iterable[Diagnostic]) -> str:
-    """All diagnostics in order of place, as an indented JSON list."""
+    """All diagnostics by location, as an indented JSON list."""
     return json.dumps(msgspec.to_builtins(in_order(diagnostics)), indent=2)
 
 
-class _Paint:
-    def __init__(self, colour: bool) -> None:
-        self._colour = colour
-
-    def __call__(self, sgr: str, text: str) -> str:
-        return f"\x1b[{sgr}m{text}\x1b[0m" if self._colour else text
+def _coloured(sgr: str, text: str) -> str:
+    return f"\x1b[{sgr}m{text}\x1b[0m"
 
 
 def _block(item: Diagnostic, paint: _Paint) -> Iterator[str]:
@@ -83,7 +96,7 @@ def _block(item: Diagnostic, paint: _Paint) -> Iterator[str]:
 
 
 def _quoted(excerpt: Excerpt, number: str, paint: _Paint, severity: Severity) -> Iterator[str]:
-    """The line of source, and a caret below."""
+    """The source line, and a caret below."""
     bar = paint(_FRAME, "|")
     yield f"{paint(_FRAME, number)} {bar} {visible(excerpt.text)}".rstrip()
     if excerpt.caret is not None:

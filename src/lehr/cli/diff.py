@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import difflib
+import re
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
+import msgspec
 
 from lehr.base.errors import LehrError
+from lehr.cli import formatting, terminal
+from lehr.cli.explanation_text import value, values
 from lehr.cli.main import DIFFERENCES
-from lehr.cli.output import output_option, print_lines, show_document
+from lehr.cli.output import print_lines, show_document
 from lehr.cli.snapshots import IMPORTED, open_snapshot
-from lehr.cli.stored import open_reading, partition_option, registry, state_option
+from lehr.cli.stored import open_reading, reading_options
+from lehr.query.compare import AssetComparison, Comparison, FieldChange, Kind
 
 if TYPE_CHECKING:
-    from lehr.query.compare import Comparison
     from lehr.query.partition_view import Reading
 
 
@@ -22,14 +28,14 @@ if TYPE_CHECKING:
     epilog="""
     \b
     Examples:
-      lehr diff previous latest             what the newest incarnation changed
+      lehr diff previous latest             changes of the newest incarnation
       lehr diff 3 hello@7
       lehr diff imported:hello@3 latest
-      lehr diff                             the newest incarnation and the files here
+      lehr diff                             the newest incarnation against the files here
       lehr diff latest --workdir ../intent -o markdown > comment.md
       lehr diff previous latest --exit-code
 
-    Ends with 0; with --exit-code, with 3 when there are differences.
+    Exits with 0; with --exit-code, with 3 if there are differences.
     """
 )
 @click.argument("before", metavar="[A]", default="latest")
@@ -38,44 +44,32 @@ if TYPE_CHECKING:
     "--workdir",
     metavar="DIR",
     type=click.Path(path_type=Path),
-    help="Workspace to compare A with, if there is no B; else the current directory.",
+    help="Workspace to compare A with if B is not given. Defaults to the current directory.",
 )
-@click.option("--exit-code", is_flag=True, help=f"End with {DIFFERENCES} when there are differences.")
-@output_option("table", "json", "markdown", "name")
-@state_option
-@partition_option
-def diff(
-    before: str,
-    after: str | None,
-    workdir: Path | None,
-    exit_code: bool,
-    form: str,
-    state: Path | None,
-    partition: str | None,
-) -> None:
-    """Compare incarnation A with incarnation B, field by field; without B, with the workspace's files.
+@click.option("--exit-code", is_flag=True, help=f"Exit with {DIFFERENCES} if there are differences.")
+@reading_options("table", "json", "markdown", "name")
+def diff(before: str, after: str | None, workdir: Path | None, exit_code: bool, form: str) -> None:
+    """Compare incarnation A with incarnation B, field by field; without B, with the files of the workspace.
 
-    Incarnations are written 3, hello@3, latest, previous, or as a time; with B, also imported:hello@3.
-    Production is not looked at: for that there is `lehr plan`.
+    Write an incarnation as 3, hello@3, latest, previous, or a time; with B, also as imported:hello@3.
+    To compare with production, use `lehr plan`.
     """
-    from lehr.cli import compared
-
     if after is not None and workdir is not None:
-        raise click.UsageError("Name either B or --workdir.")
+        raise click.UsageError("B and --workdir cannot be combined.")
     if after is not None and (before.startswith(IMPORTED) or after.startswith(IMPORTED)):
-        comparison = _between_whole(state, partition, before, after)
+        comparison = _between_whole(before, after)
     else:
-        with open_reading(state, partition) as reading:
+        with open_reading() as reading:
             if after is None:
                 comparison = _with_working_tree(reading, before, workdir or Path())
             else:
                 comparison = _between(reading, before, after)
     if form == "json":
-        show_document("json", compared.document(comparison))
+        show_document("json", document(comparison))
     elif form == "name":
         print_lines(asset.id for asset in comparison.assets)
     else:
-        tell = compared.markdown if form == "markdown" else compared.text
+        tell = markdown if form == "markdown" else text
         print_lines(tell(comparison))
     if exit_code and comparison.assets:
         raise click.exceptions.Exit(DIFFERENCES)
@@ -89,11 +83,11 @@ def _between(reading: Reading, before: str, after: str) -> Comparison:
     return compare(one.name, other.name, changes)
 
 
-def _between_whole(state: Path | None, partition: str | None, before: str, after: str) -> Comparison:
-    """The same where one was imported: nothing is known of what lies between, so all assets are read."""
+def _between_whole(before: str, after: str) -> Comparison:
+    """The same if one was imported: the changes in between are not known, so all assets are read."""
     from lehr.query.compare import changes_between, compare
 
-    with open_snapshot(state, partition, before) as one, open_snapshot(state, partition, after) as other:
+    with open_snapshot(before) as one, open_snapshot(after) as other:
         assets = {asset.id: asset for asset in other.assets()}
         return compare(one.name, other.name, tuple(changes_between(one.assets(), assets)))
 
@@ -106,13 +100,130 @@ def _with_working_tree(reading: Reading, before: str, directory: Path) -> Compar
     from lehr.query.compare import changes_between, compare
 
     one = reading.incarnation(before)
-    tree = asyncio.run(look_at(directory, None, registry()))
+    tree = asyncio.run(look_at(directory, None))
     require_valid(tree)
     if tree.partition != reading.partition:
         raise LehrError(
-            f"the workspace is of partition {tree.partition}, and the state of {reading.partition}",
+            f"the workspace belongs to partition {tree.partition}, but the state to {reading.partition}",
             code="CLI111",
-            fix="name the right folders with --workdir and --state",
+            fix="name matching folders with --workdir and --state",
         )
     stored = reading.intent.assets(reading.partition, one.sequence)
     return compare(one.name, "working tree", changes_between(stored, tree.assets))
+
+
+# --- A `Comparison` as text, Markdown and plain data --------------------------
+
+_SIGNS = {Kind.ADDED: "+", Kind.CHANGED: "~", Kind.REMOVED: "-"}
+_COLOURS = {Kind.ADDED: "green", Kind.CHANGED: "yellow", Kind.REMOVED: "red"}
+_MOST_LINES = 40
+_MOST_DETAILS = 100
+_FENCE = re.compile("`{3,}")
+
+
+def text(comparison: Comparison) -> Iterator[str]:
+    """As text for a terminal."""
+    for asset in comparison.assets:
+        sign = terminal.style(_SIGNS[asset.kind], _COLOURS[asset.kind])
+        at = f", {asset.origin}" if asset.origin else ""
+        yield f"{sign} {asset.id} ({asset.type}{at})"
+        for change in asset.fields:
+            yield from (f"    {line}" for line in _field(change))
+    yield summary(comparison)
+
+
+def summary(comparison: Comparison) -> str:
+    """One line: how many assets were added, changed and removed."""
+    counts = ", ".join(f"{comparison.count(kind):,} {kind}" for kind in Kind if comparison.count(kind))
+    return f"{comparison.before} to {comparison.after}: {counts or 'no differences'}"
+
+
+def markdown(comparison: Comparison) -> Iterator[str]:
+    """For a comment on a pull request: a table, and the fields of each asset, folded."""
+    yield f"### {_escaped(summary(comparison))}"
+    if not comparison.assets:
+        return
+    yield ""
+    yield "| | asset | type | fields |"
+    yield "|---|---|---|---|"
+    for asset in comparison.assets:
+        fields = formatting.counted(len(asset.fields), "field") if asset.kind is Kind.CHANGED else ""
+        yield f"| {asset.kind} | `{asset.id}` | `{asset.type}` | {fields} |"
+    for asset in comparison.assets[:_MOST_DETAILS]:
+        yield from _details(asset)
+    if len(comparison.assets) > _MOST_DETAILS:
+        yield ""
+        yield f"The fields of {len(comparison.assets) - _MOST_DETAILS} more assets are not shown."
+
+
+def _details(asset: AssetComparison) -> Iterator[str]:
+    lines = [line for change in asset.fields for line in _patch(change)]
+    # A fence must be longer than any in its content.
+    longest = max((len(found) for line in lines for found in _FENCE.findall(line)), default=2)
+    fence = "`" * (longest + 1)
+    yield ""
+    yield f"<details><summary>{asset.kind} <code>{asset.id}</code></summary>"
+    yield ""
+    yield f"{fence}diff"
+    yield from lines
+    yield fence
+    yield "</details>"
+
+
+def document(comparison: Comparison) -> dict[str, Any]:
+    """As plain data."""
+    return {
+        "before": comparison.before,
+        "after": comparison.after,
+        **{str(kind): comparison.count(kind) for kind in Kind},
+        "assets": msgspec.to_builtins(comparison.assets),
+    }
+
+
+def _field(change: FieldChange) -> Iterator[str]:
+    sign = terminal.style(_SIGNS[change.kind], _COLOURS[change.kind])
+    if _is_text(change):
+        yield f"{sign} {change.path}"
+        for line in _text_patch(change):
+            yield f"    {terminal.patch_line(line)}"
+    elif change.kind is Kind.ADDED:
+        yield f"{sign} {change.path}: {value(change.after)}"
+    elif change.kind is Kind.REMOVED:
+        yield f"{sign} {change.path}: {value(change.before)}"
+    else:
+        before, after = values(change.before, change.after)
+        yield f"{sign} {change.path}: {before} -> {after}"
+
+
+def _patch(change: FieldChange) -> Iterator[str]:
+    """The change as lines of a patch."""
+    if _is_text(change):
+        yield f"  {change.path}"
+        yield from _text_patch(change)
+        return
+    changed = change.kind is Kind.CHANGED
+    before, after = (
+        values(change.before, change.after) if changed else map(value, (change.before, change.after))
+    )
+    if change.kind is not Kind.ADDED:
+        yield f"- {change.path}: {before}"
+    if change.kind is not Kind.REMOVED:
+        yield f"+ {change.path}: {after}"
+
+
+def _is_text(change: FieldChange) -> bool:
+    sides = [side for side in (change.before, change.after) if side is not None]
+    return all(isinstance(side, str) for side in sides) and any("\n" in side for side in sides)
+
+
+def _text_patch(change: FieldChange) -> Iterator[str]:
+    """Line by line, with two lines around each change; bounded."""
+    before, after = (str(side or "").splitlines() for side in (change.before, change.after))
+    lines = list(difflib.unified_diff(before, after, n=2, lineterm=""))[2:]
+    yield from map(terminal.printable, lines[:_MOST_LINES])
+    if len(lines) > _MOST_LINES:
+        yield f" ... and {len(lines) - _MOST_LINES} more lines"
+
+
+def _escaped(text: str) -> str:
+    return re.sub(r"([\\`*_<>|\[\]])", r"\\\1", text)

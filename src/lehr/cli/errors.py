@@ -1,4 +1,4 @@
-"""Errors on the terminal: what, why, and what to do; a traceback only on request."""
+"""Errors on the terminal: what, why, and how to fix it; a traceback only on request."""
 
 from __future__ import annotations
 
@@ -11,24 +11,23 @@ import msgspec
 
 from lehr import __version__
 from lehr.base.errors import DEFECT, LehrError
-from lehr.cli.terminal import coloured, printable, style
+from lehr.cli.terminal import printable, style
 
 TRACEBACK = "LEHR_TRACEBACK"
 
 
 def show_error(error: LehrError, form: str = "") -> None:
-    """Show an error that we foresaw, on stderr: as one JSON object where data was asked for as JSON."""
+    """Show an expected error on stderr, as one JSON object if the output format is JSON."""
     from lehr.sdk.source import SourcesError
 
     if form == "json":
         shown = {"code": error.code, "what": error.what, "why": error.why, "fix": error.fix}
         click.echo(msgspec.json.encode(shown), err=True)
     elif isinstance(error, SourcesError):
-        from lehr.cli.diagnostics import render
+        from lehr.cli.diagnostics import show
         from lehr.publish.problem_positions import with_excerpts
 
-        found = with_excerpts(error.diagnostics, error.declaring)
-        click.echo(render(found, colour=coloured(sys.stderr)), err=True)
+        show(with_excerpts(error.diagnostics, error.declaring))
     else:
         refused(error.what, error.why, error.fix, error.code)
     if os.environ.get(TRACEBACK) == "1":
@@ -36,7 +35,7 @@ def show_error(error: LehrError, form: str = "") -> None:
 
 
 def refused(what: str, why: str = "", fix: str = "", code: str = "") -> None:
-    """Report on stderr what went wrong, why, and what to do about it."""
+    """Report on stderr what went wrong, why, and how to fix it."""
     head = style(f"error[{code}]:" if code else "error:", "red", bold=True, stream=sys.stderr)
     click.echo(f"{head} {printable(what)}", err=True)
     if why:
@@ -46,13 +45,13 @@ def refused(what: str, why: str = "", fix: str = "", code: str = "") -> None:
 
 
 def show_unexpected(error: Exception) -> None:
-    """Show an error that we did not foresee: a defect of ours."""
+    """Show an unexpected error: a bug in Lehr."""
     place = traceback.extract_tb(error.__traceback__)[-1] if error.__traceback__ else None
     at = f"{os.path.basename(place.filename)}:{place.lineno}" if place else "an unknown place"
     refused(
-        f"Lehr has a defect: {type(error).__name__}: {error}",
-        f"nobody expected this, at {at} of version {__version__}",
-        f"please report it, with what `{TRACEBACK}=1 {_called()}` says",
+        f"internal error: {type(error).__name__}: {error}",
+        f"this is a bug in Lehr {__version__}, at {at}",
+        f"please report it with the output of `{TRACEBACK}=1 {_called()}`",
         DEFECT,
     )
     if os.environ.get(TRACEBACK) == "1":

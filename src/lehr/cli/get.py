@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from lehr.cli import words
-from lehr.cli.asking import Asked, asking_options, check, matching, show_intent, show_plan
-from lehr.cli.following import follow
-from lehr.cli.output import Column, Shape, bounded, output_option, show
-from lehr.cli.referring import EPILOG as REFERRERS
-from lehr.cli.referring import asset_argument, field_option, show_referrers, tree_option
-from lehr.cli.stored import complete_asset, open_reading, partition_option, state_option
+from lehr.cli import formatting
+from lehr.cli.asset_query import AssetQuery, check, matching, query_options, show_intent, show_plan
+from lehr.cli.asset_watch import follow
+from lehr.cli.output import Column, Shape, bounded, show
+from lehr.cli.referrers import referrers
+from lehr.cli.stored import complete_asset, incarnation_option, list_options, open_reading
 
 if TYPE_CHECKING:
     from lehr.model.incarnation import Incarnation
@@ -23,13 +19,9 @@ if TYPE_CHECKING:
     from lehr.query.asset_rows import Row
     from lehr.query.partition_view import Reading
 
-Function = TypeVar("Function", bound=Callable[..., Any])
-
-_ALL = sys.maxsize
-
 
 class PrefixGroup(click.Group):
-    """Commands that may be called by any unambiguous beginning of their names (`lehr get asset`)."""
+    """Commands that can be called by any unambiguous prefix of their names (`lehr get asset`)."""
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         found = [name for name in self.list_commands(ctx) if name.startswith(cmd_name)]
@@ -42,37 +34,20 @@ class PrefixGroup(click.Group):
         return None if command is None else command.name, command, rest
 
 
-def list_options(limit: int | None) -> Callable[[Function], Function]:
-    """The options that all lists have; `limit` bounds what is shown unless `--all` is given."""
-
-    def decorate(function: Function) -> Function:
-        function = partition_option(state_option(output_option()(function)))
-        function = click.option("--all", "everything", is_flag=True, help="Show all, however many.")(function)
-        return click.option(
-            "--limit",
-            type=click.IntRange(min=1),
-            default=limit,
-            show_default=limit is not None,
-            help="Show at most so many.",
-        )(function)
-
-    return decorate
-
-
 @click.group(
     cls=PrefixGroup,
     epilog="""
     \b
     Examples:
-      lehr get assets                    how every asset stands
+      lehr get assets                    the status of every asset
       lehr get assets --status Waiting
       lehr get asset 'web-*' -o json
-      lehr get decisions web/process     what was decided about one asset
+      lehr get decisions web/process     the decisions about one asset
       lehr get incarnations --limit 5
     """,
 )
 def get() -> None:
-    """List what there is. Names may be shortened: `lehr get asset`, `lehr get inc`."""
+    """List resources. Names may be shortened: `lehr get asset`, `lehr get inc`."""
 
 
 @get.command(
@@ -82,7 +57,7 @@ def get() -> None:
       lehr get assets
       lehr get assets 'web-*,type=lehr.File'
       lehr get assets label:team=web --status Stalled -o wide
-      lehr get assets --incarnation hello@3        as intent was then
+      lehr get assets --incarnation hello@3        as declared then
       lehr get assets --incarnation 2026-01-31T12:00Z
       lehr get assets --filter "payload.replicas == 3"
       lehr get assets --fields payload.path,addons --limit 100
@@ -90,17 +65,15 @@ def get() -> None:
     """
 )
 @click.argument("selector", required=False, shell_complete=complete_asset)
-@click.option("--status", help="Only those that stand so, such as Waiting; case does not matter.")
-@click.option(
-    "--incarnation",
-    metavar="INCARNATION",
-    help="As intent was in 3, hello@3, latest, previous, imported:hello@3, or at a time; not how they stand.",
+@click.option("--status", help="Only assets with this status, such as Waiting. Case does not matter.")
+@incarnation_option(
+    "As declared in 3, hello@3, latest, previous, imported:hello@3, or at a time; without status."
 )
-@asking_options
+@query_options
 @click.option(
     "--watch",
     is_flag=True,
-    help="Then every change of what they are declared to be; with -o json, a line each.",
+    help="After the list, print every change of the declarations; with -o json, one line each.",
 )
 @list_options(None)
 def assets(
@@ -113,60 +86,37 @@ def assets(
     cursor: str | None,
     watch: bool,
     limit: int | None,
-    everything: bool,
     form: str,
-    state: Path | None,
-    partition: str | None,
 ) -> None:
-    """List assets and how each stands. SELECTOR is an id, a pattern, type=T or label:K=V; commas join."""
+    """List assets and their status. SELECTOR is an id, a pattern, type=T or label:K=V, joined by commas."""
     from lehr.query.asset_rows import parse_status, rows
 
-    asked = Asked(selector, expression, fields, incarnation, cursor, explain_query)
+    asked = AssetQuery(selector, expression, fields, incarnation, cursor, explain_query)
     check(asked, status)
     wanted = None if status is None else parse_status(status)
     if watch:
-        others = (status, limit, everything or None, asked.explain or None)
+        others = (status, limit, asked.explain or None)
         if any(item is not None for item in others) or asked.of_intent or form not in ("table", "json"):
-            raise click.UsageError("--watch goes with SELECTOR, --filter and -o json alone")
-        follow(form, asked, state, partition)
+            raise click.UsageError("--watch can only be combined with SELECTOR, --filter and -o json")
+        follow(form, asked)
         return
-    most = None if everything else limit
     if asked.explain:
-        show_plan(form, asked, state, partition)
+        show_plan(form, asked)
         return
     if asked.of_intent:
-        show_intent(form, asked, most, state, partition)
+        show_intent(form, asked, limit)
         return
-    with open_reading(state, partition) as reading:
+    with open_reading() as reading:
         found = rows(reading, _parsed(selector))
         among = matching(reading, asked)
         if among is not None:
             found = [row for row in found if row.id in among]
         if wanted is not None:
             found = [row for row in found if row.status == wanted]
-        show(form, bounded(found, most, "assets"), _rows_shape(reading), nothing="no assets")
+        show(form, bounded(found, limit, "assets"), _rows_shape(reading), nothing="no assets")
 
 
-@get.command(epilog=REFERRERS)
-@asset_argument
-@field_option
-@tree_option
-@click.option("--incarnation", metavar="INCARNATION", help="As of 3, hello@3, latest, previous, or a time.")
-@list_options(None)
-def referrers(
-    asset: str,
-    field: str | None,
-    tree: bool,
-    incarnation: str | None,
-    limit: int | None,
-    everything: bool,
-    form: str,
-    state: Path | None,
-    partition: str | None,
-) -> None:
-    """List what refers to ASSET, and through which field; with --tree, what refers to that, all the way."""
-    most = None if everything else limit
-    show_referrers(form, asset, field, tree, incarnation, most, state, partition)
+get.add_command(referrers)
 
 
 @get.command(
@@ -179,19 +129,12 @@ def referrers(
 )
 @click.argument("selector", required=False)
 @list_options(None)
-def orphans(
-    selector: str | None,
-    limit: int | None,
-    everything: bool,
-    form: str,
-    state: Path | None,
-    partition: str | None,
-) -> None:
-    """List assets that intent let go of: they are in production, and never touched."""
+def orphans(selector: str | None, limit: int | None, form: str) -> None:
+    """List assets that intent has let go: still in production, but never touched by Lehr."""
     from lehr.query.asset_rows import orphans as find
 
-    with open_reading(state, partition) as reading:
-        shown = bounded(find(reading, _parsed(selector)), None if everything else limit, "orphans")
+    with open_reading() as reading:
+        shown = bounded(find(reading, _parsed(selector)), limit, "orphans")
         show(form, shown, _rows_shape(reading), nothing="no orphans")
 
 
@@ -204,16 +147,16 @@ def orphans(
     """
 )
 @list_options(20)
-def incarnations(limit: int, everything: bool, form: str, state: Path | None, partition: str | None) -> None:
+def incarnations(limit: int, form: str) -> None:
     """List incarnations, newest first."""
     from lehr.cli.documents import of_incarnation
 
-    with open_reading(state, partition) as reading:
+    with open_reading() as reading:
         now = reading.now
         columns: list[Column[Incarnation]] = [
             Column("name", lambda item: item.name),
-            Column("age", lambda item: words.age(item.created_at, now), narrow=True),
-            Column("created", lambda item: words.moment(item.created_at) or "", wide=True),
+            Column("age", lambda item: formatting.age(item.created_at, now), narrow=True),
+            Column("created", lambda item: formatting.moment(item.created_at) or "", wide=True),
             Column("assets", lambda item: str(item.assets)),
             Column("added", lambda item: str(item.added)),
             Column("changed", lambda item: str(item.changed)),
@@ -223,7 +166,7 @@ def incarnations(limit: int, everything: bool, form: str, state: Path | None, pa
             Column("revision", lambda item: _revision(item, None), wide=True),
             Column("acknowledged", _acknowledged, wide=True),
         ]
-        found = reading.intent.incarnations(reading.partition, _ALL if everything else limit)
+        found = reading.intent.incarnations(reading.partition, limit)
         show(form, found, Shape(columns, of_incarnation, lambda item: item.name), nothing="no incarnations")
 
 
@@ -237,31 +180,30 @@ def incarnations(limit: int, everything: bool, form: str, state: Path | None, pa
 )
 @click.argument("asset", required=False, shell_complete=complete_asset)
 @list_options(50)
-def operations(
-    asset: str | None, limit: int, everything: bool, form: str, state: Path | None, partition: str | None
-) -> None:
-    """List pushes, newest first; of one ASSET, if it is named."""
-    from lehr.cli.documents import of_operation
+def operations(asset: str | None, limit: int, form: str) -> None:
+    """List pushes, newest first, optionally of one ASSET."""
+    from lehr.base.moments import plain
     from lehr.model.operation import Operation
 
-    with open_reading(state, partition) as reading:
+    with open_reading() as reading:
         now = reading.now
         columns: list[Column[Operation]] = [
             Column("id", lambda item: item.id),
             Column("asset", lambda item: item.asset),
             Column("type", lambda item: item.type, wide=True),
             Column("goal", lambda item: str(item.goal)),
+            Column("purpose", lambda item: str(item.purpose), wide=True),
             Column("content", lambda item: f"{item.partition}@{item.content}"),
             Column("governing", lambda item: f"{item.partition}@{item.governing}", wide=True),
-            Column("started", lambda item: words.ago(item.started_at, now), narrow=True),
-            Column("started", lambda item: words.moment(item.started_at) or "", wide=True),
-            Column("took", lambda item: words.span((item.ended_at or now) - item.started_at)),
+            Column("started", lambda item: formatting.ago(item.started_at, now), narrow=True),
+            Column("started", lambda item: formatting.moment(item.started_at) or "", wide=True),
+            Column("took", lambda item: formatting.span((item.ended_at or now) - item.started_at)),
             Column("result", lambda item: str(item.result or "under way")),
             Column("message", lambda item: item.message),
         ]
         known = None if asset is None else _known(reading, asset)
-        found = reading.records.operations(reading.partition, known, _ALL if everything else limit)
-        show(form, found, Shape(columns, of_operation, lambda item: item.id), nothing="no operations")
+        found = reading.records.operations(reading.partition, known, limit)
+        show(form, found, Shape(columns, plain, lambda item: item.id), nothing="no operations")
 
 
 @get.command(
@@ -269,25 +211,23 @@ def operations(
     \b
     Examples:
       lehr get decisions
-      lehr get decisions web/process -o yaml    with every verdict and all evidence
+      lehr get decisions web/process -o yaml    with all verdicts and evidence
     """
 )
 @click.argument("asset", required=False, shell_complete=complete_asset)
 @list_options(50)
-def decisions(
-    asset: str | None, limit: int, everything: bool, form: str, state: Path | None, partition: str | None
-) -> None:
-    """List decisions, newest first; about one ASSET, if it is named."""
+def decisions(asset: str | None, limit: int, form: str) -> None:
+    """List decisions, newest first, optionally about one ASSET."""
     from lehr.cli.documents import of_decision
     from lehr.model.decision import Decision
 
-    with open_reading(state, partition) as reading:
+    with open_reading() as reading:
         now = reading.now
         columns: list[Column[tuple[int, Decision]]] = [
             Column("number", lambda item: str(item[0])),
             Column("asset", lambda item: item[1].asset),
-            Column("age", lambda item: words.age(item[1].at, now), narrow=True),
-            Column("at", lambda item: words.moment(item[1].at) or "", wide=True),
+            Column("age", lambda item: formatting.age(item[1].at, now), narrow=True),
+            Column("at", lambda item: formatting.moment(item[1].at) or "", wide=True),
             Column("content", lambda item: str(item[1].content), wide=True),
             Column("governing", lambda item: str(item[1].governing), wide=True),
             Column("operation", lambda item: item[1].operation or "-", wide=True),
@@ -297,7 +237,7 @@ def decisions(
             Column("message", lambda item: item[1].condition.message),
         ]
         known = None if asset is None else _known(reading, asset)
-        found = reading.records.decisions(reading.partition, known, _ALL if everything else limit)
+        found = reading.records.decisions(reading.partition, known, limit)
         shape: Shape[tuple[int, Decision]] = Shape(
             columns, lambda item: of_decision(*item), lambda item: str(item[0])
         )
@@ -305,7 +245,7 @@ def decisions(
 
 
 def _rows_shape(reading: Reading) -> Shape[Row]:
-    from lehr.cli.documents import of_row
+    from lehr.base.moments import plain
 
     now = reading.now
     columns: list[Column[Row]] = [
@@ -313,13 +253,13 @@ def _rows_shape(reading: Reading) -> Shape[Row]:
         Column("type", lambda row: row.type),
         Column("status", lambda row: row.status),
         Column("reason", lambda row: row.reason or "-"),
-        Column("since", lambda row: words.age(row.since, now), narrow=True),
-        Column("since", lambda row: words.moment(row.since) or "-", wide=True),
-        Column("next turn", lambda row: words.moment(row.next_at) or "-", wide=True),
-        Column("unblocked by", lambda row: row.unblock or "-", wide=True),
+        Column("since", lambda row: formatting.age(row.since, now), narrow=True),
+        Column("since", lambda row: formatting.moment(row.since) or "-", wide=True),
+        Column("next turn", lambda row: formatting.moment(row.next_at) or "-", wide=True),
+        Column("unblock", lambda row: row.unblock or "-", wide=True),
         Column("message", lambda row: row.message),
     ]
-    return Shape(columns, of_row, lambda row: row.id)
+    return Shape(columns, plain, lambda row: row.id)
 
 
 def _parsed(selector: str | None) -> Selector | None:
@@ -335,7 +275,7 @@ def _known(reading: Reading, asset: str) -> Any:
 
 
 def _revision(item: Any, most: int | None) -> str:
-    """Of the source that holds `lehr.yaml`, and of those that it declares, by name."""
+    """Revisions of the source that contains `lehr.yaml`, and of those it declares, by name."""
     declared = [source for source in item.sources if source.folder]
     names = [f"{source.folder.rpartition('/')[2]} {source.revision[:most]}" for source in declared]
     return ", ".join([item.sources[0].revision[:most], *names]) if item.sources else "-"

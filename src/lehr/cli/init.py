@@ -1,4 +1,4 @@
-"""`lehr init`: a first workspace that runs."""
+"""`lehr init`: a first working workspace."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from lehr.templates import IGNORE, TEMPLATES, write_template
     Examples:
       lehr init x && cd x && lehr run --once
       lehr init --template web-service shop
-      lehr init .                          in a repository that you have
+      lehr init .                          in an existing repository
       lehr init --list-templates
     """
 )
@@ -29,22 +29,22 @@ from lehr.templates import IGNORE, TEMPLATES, write_template
     type=click.Choice(list(TEMPLATES)),
     default="basic",
     show_default=True,
-    help="What to begin with; --list-templates tells what each is.",
+    help="Template to start from. --list-templates describes each.",
 )
-@click.option("--list-templates", "listing", is_flag=True, help="List the templates, and make nothing.")
-@click.option("--no-git", is_flag=True, help="Make files only; a plain directory is a source, too.")
+@click.option("--list-templates", "listing", is_flag=True, help="List the templates and exit.")
+@click.option("--no-git", is_flag=True, help="Only create files. A plain directory can be a source as well.")
 @output_option("table", "json", "yaml", "name")
 def init(directory: Path | None, template: str, listing: bool, no_git: bool, form: str) -> None:
-    """Make a workspace in DIRECTORY, with a git repository and a first commit.
+    """Create a workspace in DIRECTORY, with a git repository and a first commit.
 
-    Nothing that exists is overwritten. In a git repository that you have, the files are only
-    added: look at them, and commit them yourself. -o is for --list-templates.
+    Existing files are never overwritten. In an existing git repository, files are added but not
+    committed: review and commit them yourself. -o applies to --list-templates.
     """
     if listing:
         _list(form)
         return
     if directory is None:
-        raise click.UsageError("Name the DIRECTORY to make; `.` is the current one.")
+        raise click.UsageError("Name the DIRECTORY to create; `.` is the current one.")
     written = write_template(template, directory)
     commits = not no_git and first_commit(directory, written)
     _say_what_is_next(directory, template, written, commits=commits)
@@ -53,7 +53,7 @@ def init(directory: Path | None, template: str, listing: bool, no_git: bool, for
 def _list(form: str) -> None:
     columns = (
         Column[str]("TEMPLATE", lambda name: name),
-        Column[str]("WHAT IT IS", lambda name: TEMPLATES[name].about),
+        Column[str]("DESCRIPTION", lambda name: TEMPLATES[name].about),
         Column[str]("NEEDS", lambda name: TEMPLATES[name].needs),
     )
 
@@ -64,9 +64,9 @@ def _list(form: str) -> None:
 
 
 def first_commit(directory: Path, paths: Sequence[str]) -> bool:
-    """Make `directory` a git repository that has `paths` in its first commit.
+    """Make `directory` a git repository with `paths` in its first commit.
 
-    Returns False, and does nothing, without git, or where `directory` is in a repository.
+    Returns False and does nothing if git is missing or `directory` is in a repository.
 
     Raises:
         LehrError: git refuses.
@@ -78,11 +78,11 @@ def first_commit(directory: Path, paths: Sequence[str]) -> bool:
         return False
     _checked(directory, "init", "--quiet", "--initial-branch=main")
     _checked(directory, "add", "--", *paths)
-    # A user who has not given git a name yet need not do it now.
+    # The user may not have configured a name for git yet.
     known = _git(directory, "var", "GIT_COMMITTER_IDENT").returncode == 0
     identity = () if known else ("-c", "user.name=lehr init", "-c", "user.email=lehr@localhost")
     unattended = ("-c", "commit.gpgsign=false", "-c", "core.hooksPath=/dev/null")
-    _checked(directory, *identity, *unattended, "commit", "--quiet", "-m", "A first workspace of Lehr")
+    _checked(directory, *identity, *unattended, "commit", "--quiet", "-m", "Create a Lehr workspace")
     return True
 
 
@@ -96,25 +96,31 @@ def _checked(directory: Path, *arguments: str) -> None:
     done = _git(directory, *arguments)
     if done.returncode:
         raise LehrError(
-            f"the files are in {directory}, but git {arguments[0]} failed",
+            f"the files are in {directory}, but `git {arguments[0]}` failed",
             code="CLI116",
             why=done.stderr.strip(),
-            fix="mend that and commit them; or start again with --no-git, in another directory",
+            fix="fix that and commit the files, or start again with --no-git in another directory",
         )
 
 
 def _say_what_is_next(directory: Path, template: str, written: Sequence[str], *, commits: bool) -> None:
-    what = "a first commit" if commits else f"{len(written)} files"
-    click.echo(f"{directory} is a workspace now, made from template {template}, with {what}.")
+    what = "and committed it" if commits else f"with {len(written)} files"
+    click.echo(f"Created workspace {directory} from template {template} {what}.")
     repository = (directory / ".git").exists()
     if IGNORE not in written:
         click.echo(f"Add /production/ to your {IGNORE}.")
     if repository and not commits:
-        click.echo("Commit the new files first: of a git repository, Lehr reads what is committed.")
+        click.echo("Commit the new files first: Lehr only reads what is committed.")
     here = "" if directory.resolve() == Path.cwd() else f"cd {directory} && "
     saving = "change and commit" if repository else "change"
     if TEMPLATES[template].needs:
-        click.echo(f"It needs programs that Lehr itself does not: {TEMPLATES[template].needs}")
-    click.echo(f"  {here}lehr run --once     make production as it says")
-    click.echo("  lehr why --all          why it is as it is")
-    click.echo(f"  lehr run                go on doing so: {saving} {TEMPLATES[template].change}, and watch")
+        click.echo(f"It needs additional programs: {TEMPLATES[template].needs}")
+    click.echo("Next steps:")
+    steps = (
+        (f"{here}lehr run --once", "apply it to production once"),
+        ("lehr why --all", "show what is not as intended, and why"),
+        ("lehr run", f"keep running; {saving} {TEMPLATES[template].change} and watch"),
+    )
+    width = max(len(command) for command, _purpose in steps)
+    for command, purpose in steps:
+        click.echo(f"  {command.ljust(width)}  {purpose}")

@@ -1,35 +1,34 @@
-"""Groups of commands that cost nothing until one of them is called."""
+"""Groups of commands that are only imported when called."""
 
 from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
-from typing import ClassVar, NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import click
 
 
 class Lazy(NamedTuple):
-    """A command that is not imported yet: where it is, and its text in `--help`."""
+    """A command that is not imported yet: its location and its summary in `--help`."""
 
     place: str
     summary: str
 
 
 class LazyGroup(click.Group):
-    """Commands in sections, each imported when it is called.
+    """Commands in sections, each imported when it is called."""
 
-    Attributes:
-        sections: all commands, in the order in which `--help` shows them.
-    """
-
-    sections: ClassVar[Mapping[str, Mapping[str, Lazy]]]
+    def __init__(self, *args: Any, sections: Mapping[str, Mapping[str, Lazy]], **kwargs: Any) -> None:
+        """`sections` has all commands, in the order in which `--help` shows them."""
+        super().__init__(*args, **kwargs)
+        self._sections = sections
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return [name for section in self.sections.values() for name in section]
+        return [name for section in self._sections.values() for name in section]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        for section in self.sections.values():
+        for section in self._sections.values():
             if cmd_name in section:
                 module, _, attribute = section[cmd_name].place.partition(":")
                 return cast(click.Command, getattr(importlib.import_module(module), attribute))
@@ -40,14 +39,14 @@ class LazyGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0]
         if not name.startswith("-") and name not in self.list_commands(ctx):
-            import difflib  # slow to import, and only needed after a mistake
+            import difflib  # slow to import, and only needed for typos
 
             close = difflib.get_close_matches(name, self.list_commands(ctx), n=1)
             hint = f" Did you mean {close[0]}?" if close else ""
-            raise click.UsageError(f"There is no command {name!r}.{hint}", ctx)
+            raise click.UsageError(f"Unknown command {name!r}.{hint}", ctx)
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        for title, section in self.sections.items():
+        for title, section in self._sections.items():
             with formatter.section(title):
                 formatter.write_dl([(name, item.summary) for name, item in section.items()], col_max=12)

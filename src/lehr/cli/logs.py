@@ -1,4 +1,4 @@
-"""The log of a program that runs for long: events with fields, on stderr."""
+"""The log of long-running commands: events with fields, on stderr."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import structlog
 
 
 class _Stderr:
-    """Whatever stderr is at the moment: a progress bar puts itself in front of it."""
+    """The current stderr, which a progress bar may replace."""
 
     def write(self, text: str) -> int:
-        with contextlib.suppress(OSError, ValueError):  # a disk that is full must end no loop
+        with contextlib.suppress(OSError, ValueError):  # a full disk must not end a loop
             sys.stderr.write(text)
         return len(text)
 
@@ -37,7 +37,7 @@ class _ToOurs(logging.Handler):
 
 
 def configure_logs(*, verbose: bool, as_json: bool) -> None:
-    """Write warnings and errors, or with `verbose` everything, one line for each."""
+    """Log warnings and errors, or with `verbose` everything, one line each."""
     show: structlog.typing.Processor = (
         structlog.processors.JSONRenderer()
         if as_json

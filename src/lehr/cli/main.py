@@ -1,10 +1,9 @@
-"""The command `lehr`: which commands there are, and how a call ends.
+"""The command `lehr`: its commands and exit codes.
 
-Exit codes: 0 fine; 1 an error, or what was asked for did not become true; 2 the call itself is
-wrong; 3 there are differences (with `--exit-code`); 130 interrupted; 141 the reader of the output
-is gone.
+Exit codes: 0 success; 1 an error, or the requested condition was not met; 2 invalid usage; 3 there are
+differences (with `--exit-code`); 130 interrupted; 141 the reader of the output is gone.
 
-Architecture invariant: a command's module is imported when the command is called, and not before.
+Architecture invariant: the module of a command is imported only when the command is called.
 """
 
 from __future__ import annotations
@@ -28,60 +27,58 @@ _BROKEN_PIPE = 141
 
 SECTIONS: Mapping[str, Mapping[str, Lazy]] = {
     "Declare and run": {
-        "init": Lazy("lehr.cli.init:init", "Make a first workspace."),
-        "adopt": Lazy("lehr.cli.adopt:adopt", "Draft intent from what production has."),
-        "validate": Lazy("lehr.cli.validate:validate", "Check a workspace, and show every problem in it."),
-        "test": Lazy("lehr.cli.test:test", "Try the examples of policies."),
+        "init": Lazy("lehr.cli.init:init", "Create a workspace."),
+        "adopt": Lazy("lehr.cli.adopt:adopt", "Draft intent from existing production."),
+        "validate": Lazy("lehr.cli.validate:validate", "Check a workspace and show all problems."),
+        "test": Lazy("lehr.cli.test:test", "Test policies with their examples."),
         "plan": Lazy("lehr.cli.plan:plan", "Show what a workspace would change in production."),
-        "set": Lazy("lehr.cli.set:set_", "Change a value in a file of intent, as a commit."),
-        "promote": Lazy("lehr.cli.promote:promote", "Take an incarnation of one partition to another."),
-        "run": Lazy("lehr.cli.run:run", "Make production as intended, and keep it so."),
-        "demo": Lazy("lehr.cli.demo:demo", "Play an example, narrated."),
+        "set": Lazy("lehr.cli.set:set_", "Change a value in a file of intent and commit it."),
+        "promote": Lazy("lehr.cli.promote:promote", "Promote an incarnation of one partition to another."),
+        "run": Lazy("lehr.cli.run:run", "Bring production to its intended state and keep it there."),
+        "demo": Lazy("lehr.cli.demo:demo", "Run a narrated example."),
     },
-    "Look": {
-        "status": Lazy("lehr.cli.status:status", "Show how everything stands."),
-        "why": Lazy("lehr.cli.why:why", "Say why an asset is as it is, and what would change that."),
-        "get": Lazy(
-            "lehr.cli.get:get", "List assets, incarnations, decisions, operations, orphans, referrers."
-        ),
-        "describe": Lazy("lehr.cli.describe:describe", "Show all that is known of an asset."),
-        "blame": Lazy("lehr.cli.blame:blame", "Say which files, lines and people an asset comes from."),
-        "graph": Lazy("lehr.cli.graph:graph", "Show what generators read and make, or how assets refer."),
+    "Inspect": {
+        "status": Lazy("lehr.cli.status:status", "Show the overall status."),
+        "why": Lazy("lehr.cli.why:why", "Explain the status of an asset, and what would unblock it."),
+        "get": Lazy("lehr.cli.get:get", "List assets, incarnations, decisions, operations and more."),
+        "describe": Lazy("lehr.cli.describe:describe", "Show everything about an asset."),
+        "blame": Lazy("lehr.cli.blame:blame", "Show which files, lines and commits an asset comes from."),
+        "graph": Lazy("lehr.cli.graph:graph", "Show generators or references between assets as a graph."),
         "types": Lazy("lehr.cli.types:types", "List the types of assets and addons."),
-        "explain": Lazy("lehr.cli.types:explain", "Say what a type or a field of it is for."),
-        "diff": Lazy("lehr.cli.diff:diff", "Compare two incarnations, or one and the workspace."),
-        "wait": Lazy("lehr.cli.wait:wait", "Wait until assets are where they should be."),
-        "serve": Lazy("lehr.cli.serve:serve", "Answer over HTTP what intent says and how it stands."),
-        "controller": Lazy("lehr.cli.controller:controller", "Run a controller of your own."),
+        "explain": Lazy("lehr.cli.types:explain", "Describe a type or one of its fields."),
+        "diff": Lazy("lehr.cli.diff:diff", "Compare two incarnations, or an incarnation with the workspace."),
+        "wait": Lazy("lehr.cli.wait:wait", "Wait until assets have converged."),
+        "serve": Lazy("lehr.cli.serve:serve", "Serve intent and status over HTTP."),
+        "controller": Lazy("lehr.cli.controller:controller", "Run your own controller."),
     },
-    "Command a running `lehr run`": {
-        "sync": Lazy("lehr.cli.commanding:sync", "Look at the source now."),
-        "retry": Lazy("lehr.cli.commanding:retry", "Try again now what failed or stalled."),
-        "approve": Lazy("lehr.cli.approve:approve", "Let a destructive change be carried out."),
-        "pause": Lazy("lehr.cli.controls:pause", "Leave assets alone: no looking, no pushing."),
-        "resume": Lazy("lehr.cli.controls:resume", "Take a pause back."),
-        "freeze": Lazy("lehr.cli.controls:freeze", "Push nothing, but go on looking."),
-        "unfreeze": Lazy("lehr.cli.controls:unfreeze", "Take a freeze back."),
-        "pin": Lazy("lehr.cli.controls:pin", "Keep assets at one incarnation."),
-        "unpin": Lazy("lehr.cli.controls:unpin", "Take a pin back."),
-        "rollback": Lazy("lehr.cli.controls:rollback", "Pin assets to the incarnation before."),
-        "override": Lazy("lehr.cli.controls:override", "Let pushes through a check, in an emergency."),
-        "revoke": Lazy("lehr.cli.controls:revoke", "Take an approval or an override back."),
+    "Control an active `lehr run`": {
+        "sync": Lazy("lehr.cli.run_requests:sync", "Check the source now."),
+        "retry": Lazy("lehr.cli.run_requests:retry", "Retry failed or stalled assets now."),
+        "approve": Lazy("lehr.cli.approve:approve", "Approve a destructive change."),
+        "pause": Lazy("lehr.cli.controls:pause", "Pause assets: neither observe nor push them."),
+        "resume": Lazy("lehr.cli.controls:resume", "Lift a pause."),
+        "freeze": Lazy("lehr.cli.controls:freeze", "Stop pushes, but keep observing."),
+        "unfreeze": Lazy("lehr.cli.controls:unfreeze", "Lift a freeze."),
+        "pin": Lazy("lehr.cli.controls:pin", "Keep assets at an incarnation."),
+        "unpin": Lazy("lehr.cli.controls:unpin", "Lift a pin."),
+        "rollback": Lazy("lehr.cli.controls:rollback", "Pin assets to the previous incarnation."),
+        "override": Lazy("lehr.cli.controls:override", "Override a check in an emergency."),
+        "revoke": Lazy("lehr.cli.controls:revoke", "Revoke an approval or an override."),
     },
-    "Keep secrets": {
-        "secret": Lazy("lehr.cli.secret:secret", "Encrypt, edit and rotate secrets, and make keys."),
+    "Manage secrets": {
+        "secret": Lazy("lehr.cli.secret:secret", "Encrypt, edit and rotate secrets; generate keys."),
     },
-    "Keep the state": {
-        "state": Lazy("lehr.cli.state:state", "Show where the state is, and move it."),
-        "claims": Lazy("lehr.cli.claims:claims", "List what partitions hold on this host, and release it."),
-        "store": Lazy("lehr.cli.store:store", "Check, prune, export and import what Lehr keeps."),
+    "Manage the state": {
+        "state": Lazy("lehr.cli.state:state", "Show or move the state folder."),
+        "claims": Lazy("lehr.cli.claims:claims", "List or release the claims of partitions on this host."),
+        "store": Lazy("lehr.cli.store:store", "Check, prune, export and import the store."),
     },
-    "Try Lehr itself": {
-        "sim": Lazy("lehr.cli.sim:sim", "Play the program in a world where everything goes wrong."),
+    "Test Lehr itself": {
+        "sim": Lazy("lehr.cli.sim:sim", "Simulate Lehr in a world full of faults."),
     },
     "Other": {
         "doctor": Lazy("lehr.cli.doctor:doctor", "Check that this machine has what Lehr needs."),
-        "completion": Lazy("lehr.cli.completion:completion", "Print the completion script of a shell."),
+        "completion": Lazy("lehr.cli.completion:completion", "Print a shell completion script."),
         "version": Lazy("lehr.cli.version:version", "Print the version."),
     },
 }
@@ -95,17 +92,15 @@ READING = frozenset(
 
 
 class Commands(LazyGroup):
-    """The commands of `SECTIONS`."""
-
-    sections = SECTIONS
+    """The commands of Lehr."""
 
     def invoke(self, ctx: click.Context) -> object:
-        """Call the command; a reader of the output that goes away (`| head`) ends it silently."""
+        """Call the command; it ends silently when the reader of its output is gone (`| head`)."""
         try:
             result = super().invoke(ctx)
             sys.stdout.flush()
         except BrokenPipeError:
-            # Python flushes stdout once more at its end, and would complain.
+            # Python flushes stdout at exit, and would complain.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise click.exceptions.Exit(_BROKEN_PIPE) from None
         return result
@@ -113,31 +108,32 @@ class Commands(LazyGroup):
 
 @click.command(
     cls=Commands,
+    sections=SECTIONS,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="""
     \b
     Examples:
       lehr init x && cd x && lehr run --once   from nothing to production
-      lehr why --all                           what is not as it should be, and why
-      lehr diff previous latest                what the newest incarnation changed
+      lehr why --all                           what is not as intended, and why
+      lehr diff previous latest                changes of the newest incarnation
 
-    Exit codes: 0 fine, 1 an error, 2 a wrong call, 3 differences (with --exit-code).
+    Exit codes: 0 success, 1 error, 2 invalid usage, 3 differences (with --exit-code).
     """,
 )
 @click.version_option(__version__, message="%(prog)s %(version)s")
 @click.option(
     "--server",
     metavar="URL",
-    help="Read from a `lehr serve` (http://127.0.0.1:8470) and not from a state here; else LEHR_SERVER.",
+    help="Read from the `lehr serve` at this URL instead of local state. Defaults to LEHR_SERVER.",
 )
 @click.pass_context
 def cli(ctx: click.Context, server: str | None) -> None:
-    """Lehr makes production as you declare it, keeps it so, and can say why."""
+    """Lehr brings production to the state you declare, keeps it there, and explains every step."""
     command = ctx.invoked_subcommand
     if server is not None and command not in READING:
         raise click.UsageError(
-            f"--server is for commands that read ({', '.join(sorted(READING))}): "
-            f"call `lehr {command}` without it, on the machine of `lehr run` or of the workspace"
+            f"--server only works with commands that read ({', '.join(sorted(READING))}); "
+            f"run `lehr {command}` without it, on the machine of `lehr run` or of the workspace"
         )
     server = server or os.environ.get(SERVER_VARIABLE)
     if server and command in READING:
@@ -145,7 +141,7 @@ def cli(ctx: click.Context, server: str | None) -> None:
 
 
 def main() -> NoReturn:
-    """Run the command line, and end the process with its exit code."""
+    """Run the command line, and exit with its exit code."""
     sys.exit(_exit_code())
 
 

@@ -1,4 +1,4 @@
-"""The server that a command should read from, as named for all commands."""
+"""The server that a command reads from, as given by --server."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ _SERVER = "lehr.server"
 
 
 def keep_server(ctx: click.Context, url: str | None) -> None:
-    """Have the command read from a server; None for none."""
+    """Set the server that the command reads from; None for none."""
     ctx.meta[_SERVER] = url
 
 
 def named_server() -> str | None:
-    """URL of the server that the command should read from, if any."""
+    """URL of the server that the command reads from, if any."""
     context = click.get_current_context(silent=True)
     return None if context is None else context.meta.get(_SERVER)

@@ -17,7 +17,7 @@ FORMATS = ("table", "wide", "json", "yaml", "name")
 
 
 class Column(NamedTuple, Generic[T]):
-    """A column of a table; one that is `wide` shows only with `-o wide`, instead of `narrow` ones."""
+    """A column of a table. `wide` columns only appear with `-o wide`, and replace `narrow` ones."""
 
     title: str
     cell: Callable[[T], str]
@@ -30,7 +30,7 @@ class Shape(NamedTuple, Generic[T]):
 
     Attributes:
         document: the item as plain data, with times in ISO 8601.
-        name: its identifier, to be passed to other commands.
+        name: its identifier, as accepted by other commands.
     """
 
     columns: Sequence[Column[T]]
@@ -39,7 +39,7 @@ class Shape(NamedTuple, Generic[T]):
 
 
 def output_option(*formats: str) -> Callable[[Function], Function]:
-    """The option `-o`, with these formats; the first is the default. Errors are JSON where data is."""
+    """The option `-o` with these formats; the first is the default. With JSON, errors are JSON as well."""
 
     def chosen(context: click.Context, _parameter: click.Parameter, form: str) -> str:
         context.find_root().ensure_object(dict)["form"] = form
@@ -53,12 +53,12 @@ def output_option(*formats: str) -> Callable[[Function], Function]:
         type=click.Choice(formats or FORMATS),
         default=(formats or FORMATS)[0],
         show_default=True,
-        help="How to write it.",
+        help="Output format.",
     )
 
 
 def show(form: str, items: Sequence[T], shape: Shape[T], *, nothing: str) -> None:
-    """Write `items` to stdout in the format `form`; print `nothing` on stderr when there are none."""
+    """Write `items` to stdout in the format `form`; print `nothing` on stderr if there are none."""
     if form == "name":
         for item in items:
             print(shape.name(item))
@@ -74,6 +74,14 @@ def show(form: str, items: Sequence[T], shape: Shape[T], *, nothing: str) -> Non
             print(line)
 
 
+def show_text(form: str, lines: Iterable[str], document: Callable[[], Any]) -> None:
+    """Write `lines` to stdout if `form` is text; otherwise the document, as JSON or YAML."""
+    if form == "text":
+        print_lines(lines)
+    else:
+        show_document(form, document())
+
+
 def show_document(form: str, document: Any) -> None:
     """Write plain data to stdout as JSON or YAML."""
     if form == "json":
@@ -83,11 +91,11 @@ def show_document(form: str, document: Any) -> None:
 
 
 def yaml_text(document: Any) -> str:
-    """Plain data as YAML, texts of several lines as blocks."""
+    """Plain data as YAML, with block style for text of several lines."""
     import yaml
 
     class Dumper(yaml.SafeDumper):
-        """PyYAML takes no block for texts with tabs, or blanks at the ends of lines; YAML does."""
+        """PyYAML does not use block style for text with tabs or trailing blanks, although YAML allows it."""
 
         def analyze_scalar(self, scalar: str) -> Any:
             analysis = super().analyze_scalar(scalar)
@@ -96,7 +104,7 @@ def yaml_text(document: Any) -> str:
 
         def determine_block_hints(self, text: str) -> str:
             hints = super().determine_block_hints(text)
-            # The indentation of a block cannot be distinguished from a line that itself begins with
+            # The indentation of a block cannot be distinguished from a line that begins with
             # a blank.
             blank = text.lstrip("\n")[:1] in (" ", "\t") and not hints[:1].isdigit()
             return f"{self.best_indent}{hints}" if blank else hints
@@ -110,7 +118,7 @@ def yaml_text(document: Any) -> str:
 
 
 def _style(text: str) -> str | None:
-    """How `text` is written so that YAML 1.2 reads it again, which PyYAML does not know; None for its way."""
+    """The style in which YAML 1.2 reads `text` back, which PyYAML does not support; None for its own."""
     from lehr.base.documents.scalars import resolve
 
     lines = text.split("\n")
@@ -131,8 +139,8 @@ def print_lines(lines: Iterable[str]) -> None:
 
 
 def bounded(items: Sequence[T], limit: int | None, noun: str) -> Sequence[T]:
-    """The first `limit` of `items`; reports on stderr what was left out."""
+    """The first `limit` of `items`; reports on stderr how many were omitted."""
     if limit is None or len(items) <= limit:
         return items
-    click.echo(f"{limit:,} of {len(items):,} {noun} are shown; --all shows all.", err=True)
+    click.echo(f"showing {limit:,} of {len(items):,} {noun}; --all shows all", err=True)
     return items[:limit]

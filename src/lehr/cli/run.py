@@ -6,24 +6,20 @@ import os
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import click
 
+from lehr.cli.formatting import duration
 from lehr.cli.serve import server_name_option
 from lehr.cli.stored import workspace_state_option
-from lehr.cli.words import duration
-
-if TYPE_CHECKING:
-    from lehr.http.server import Address
-
 
 _LEAST_SECONDS = 600.0
-"""A turn may have begun with what was the newest incarnation then, and take minutes."""
+"""A turn may still use the incarnation that was newest when it began, and take minutes."""
 
 
 def _age(context: click.Context, option: click.Parameter, value: str) -> float:
-    """Seconds after which history may be pruned; 0 for never."""
+    """Seconds after which history can be pruned; 0 for never."""
     if value == "off":
         return 0.0
     seconds = duration(context, option, value)
@@ -36,40 +32,42 @@ def _age(context: click.Context, option: click.Parameter, value: str) -> float:
     epilog="""
     \b
     Examples:
-      lehr run                               keep production as the workspace here says
-      lehr run --once --timeout 2m           end when it is so
+      lehr run                               with the workspace in the current directory
+      lehr run --once --timeout 2m           exit once production is as intended
       lehr run https://example.org/intent.git --branch main --state /var/lib/lehr
       lehr run /srv/intent --source directory --poll 5s
 
-    Of a git repository, what is committed is read. SIGTERM ends it with 0, after up to 30 s for
-    pushes under way; a second one ends it at once, and after a minute it ends by force, with 1.
-    SIGHUP: look at the source now; from a terminal, end. With --once: 0 when production is as
-    intended, 1 with what blocks when it is not.
+    From a git repository, only committed files are read. On SIGTERM it waits up to 30s for running
+    pushes and exits with 0; a second SIGTERM exits immediately, and after a minute it exits by force
+    with 1. On SIGHUP it checks the source, or exits if it was started from a terminal. With --once it
+    exits with 0 if production is as intended, otherwise it prints what blocks and exits with 1.
     """
 )
 @click.argument("location", metavar="[DIR]", default=".")
 @workspace_state_option
-@click.option("--once", is_flag=True, help="End when production is as intended, or blocked.")
+@click.option("--once", is_flag=True, help="Exit once production is as intended or blocked.")
 @click.option(
     "--timeout",
     callback=duration,
     metavar="TIME",
-    help="With --once: give up after so long, whatever hangs; pushes under way get 30 s more.",
+    help="With --once: give up after this time. Running pushes get another 30s.",
 )
-@click.option("--source", "kind", type=click.Choice(["git", "directory"]), help="What DIR is, if not plain.")
-@click.option("--branch", help="Follow this branch from now on; else the one of the first run.")
+@click.option(
+    "--source", "kind", type=click.Choice(["git", "directory"]), help="Kind of DIR, if it is ambiguous."
+)
+@click.option("--branch", help="Follow this branch from now on. Defaults to that of the first run.")
 @click.option("--path", default="", help="Folder of the workspace within the git repository.")
-@click.option("--poll", callback=duration, metavar="TIME", help="Longest time between looks at the source.")
+@click.option("--poll", callback=duration, metavar="TIME", help="Maximum time between checks of the source.")
 @click.option(
     "--signed-by",
     type=click.Path(path_type=Path, dir_okay=False),
     envvar="LEHR_SIGNED_BY",
-    help="Read only commits that one of the public keys in this file has signed; else LEHR_SIGNED_BY.",
+    help="Only read commits signed by a public key in this file. Defaults to LEHR_SIGNED_BY.",
 )
 @click.option(
     "--listen",
     metavar="ADDRESS",
-    help="Answer over HTTP there, too, as `lehr serve` does: 127.0.0.1:8470.",
+    help="Also serve over HTTP on this address, as `lehr serve` does, such as 127.0.0.1:8470.",
 )
 @server_name_option
 @click.option(
@@ -77,7 +75,7 @@ def _age(context: click.Context, option: click.Parameter, value: str) -> float:
     "hook_secret",
     type=click.Path(path_type=Path, dir_okay=False),
     envvar="LEHR_HOOK_SECRET",
-    help="File with the secret of the git server's webhook; with --listen. Else LEHR_HOOK_SECRET.",
+    help="File with the webhook secret of the git server. Requires --listen. Defaults to LEHR_HOOK_SECRET.",
 )
 @click.option(
     "--prune-older-than",
@@ -86,7 +84,7 @@ def _age(context: click.Context, option: click.Parameter, value: str) -> float:
     default="90d",
     show_default=True,
     metavar="TIME",
-    help="Prune history older than this that nothing needs; off to prune nothing.",
+    help="Prune unneeded history older than this; `off` disables pruning.",
 )
 @click.option(
     "--prune-keep",
@@ -94,10 +92,10 @@ def _age(context: click.Context, option: click.Parameter, value: str) -> float:
     type=click.IntRange(1),
     default=1000,
     show_default=True,
-    help="Newest incarnations that are never pruned.",
+    help="Number of newest incarnations that are never pruned.",
 )
-@click.option("-v", "--verbose", is_flag=True, help="Log all that happens.")
-@click.option("--log-json", is_flag=True, help="Log in JSON.")
+@click.option("-v", "--verbose", is_flag=True, help="Log everything.")
+@click.option("--log-json", is_flag=True, help="Log as JSON.")
 def run(
     location: str,
     state: Path | None,
@@ -116,33 +114,44 @@ def run(
     verbose: bool,
     log_json: bool,
 ) -> None:
-    """Make production as the workspace in DIR says, and keep it so, until ended."""
+    """Bring production to the state declared in DIR, and keep it there until terminated."""
     import msgspec
 
     from lehr.cli.deployment import deployment_of
-    from lehr.cli.ending import run_until_ended
+    from lehr.cli.foreground_run import HungUp, run_on, run_once
     from lehr.cli.logs import configure_logs
-    from lehr.cli.running import HungUp, run_on, run_once
+    from lehr.cli.shutdown import run_until_ended
 
     if timeout is not None and not once:
-        raise click.UsageError("--timeout goes with --once.")
+        raise click.UsageError("--timeout requires --once.")
     if listen is not None and once:
-        raise click.UsageError("--listen does not go with --once.")
+        raise click.UsageError("--listen cannot be combined with --once.")
     if signed_by is None and "LEHR_SIGNED_BY" in os.environ:
-        # A user who meant to name a file would get unsigned commits.
+        # Otherwise a user who meant to name a file would get unsigned commits.
         raise click.UsageError("LEHR_SIGNED_BY is empty: name the file of keys, or unset it.")
     if listen is None:
         _require_unwritten("hook_secret", "names")
-    address = None if listen is None else _address(listen)
+    address = None
+    # Address and secret are checked before anything starts: nothing should be pushed before an error.
+    if listen is not None:
+        from lehr.http.server import parse_address
+
+        address = parse_address(listen)
     secret: Callable[[], str] | None = None
     if hook_secret is not None and address is not None:
         secret = partial(_secret, hook_secret)
-        secret()  # Before anything begins: nothing should be pushed on the way to an error.
+        secret()
     configure_logs(verbose=verbose, as_json=log_json)
-    deployment = deployment_of(
-        location, state, kind=kind, branch=branch, path=path, poll=poll, signed_by=signed_by
+    deployment = msgspec.structs.replace(
+        deployment_of(location, state, kind),
+        branch=branch,
+        path=path,
+        poll=poll,
+        signed_by=signed_by,
+        exact=once,
+        retain=retain,
+        retain_seconds=retain_seconds,
     )
-    deployment = msgspec.structs.replace(deployment, exact=once, retain=retain, retain_seconds=retain_seconds)
     hung_up = HungUp()
     if once:
         run_until_ended(lambda ended: run_once(ended, deployment, timeout), hung_up=hung_up)
@@ -150,30 +159,23 @@ def run(
 
 
 def _require_unwritten(*names: str) -> None:
-    """Raises `UsageError` for such options on the command line; the environment may be meant for others."""
+    """Raises `UsageError` for such options on the command line; variables may be meant for other commands."""
     context = click.get_current_context()
     for option in context.command.params:
         source = context.get_parameter_source(option.name or "")
         if option.name in names and source is click.core.ParameterSource.COMMANDLINE:
-            raise click.UsageError(f"{option.opts[0]} goes with --listen.")
-
-
-def _address(listen: str) -> Address:
-    """Before anything begins: nothing should be pushed on the way to an error."""
-    from lehr.http.server import parse_address
-
-    return parse_address(listen)
+            raise click.UsageError(f"{option.opts[0]} requires --listen.")
 
 
 def _secret(file: Path) -> str:
-    """The content of a file, without the end of the line.
+    """The content of a file without the trailing newline.
 
     Raises:
         LehrError: it cannot be read, or is empty.
     """
     from lehr.base.errors import LehrError
 
-    fix = "write the secret that the git server has into it, in one line"
+    fix = "write the webhook secret of the git server into it, on one line"
     try:
         found = file.read_text().strip()
     except (OSError, UnicodeDecodeError) as error:
@@ -181,5 +183,5 @@ def _secret(file: Path) -> str:
             f"the secret in {file} cannot be read", code="CLI132", why=str(error), fix=fix
         ) from error
     if not found:
-        raise LehrError(f"there is no secret in {file}", code="CLI133", why="it is empty", fix=fix)
+        raise LehrError(f"{file} contains no secret", code="CLI133", why="it is empty", fix=fix)
     return found

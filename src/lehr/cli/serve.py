@@ -1,4 +1,4 @@
-"""`lehr serve`: intent and what became of it, over HTTP."""
+"""`lehr serve`: intent and its status over HTTP."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import click
 
 from lehr.cli.active_run import state_of_folder
-from lehr.cli.stored import installation, open_store_of, state_folder, state_option
+from lehr.cli.stored import named_store, state_folder, state_option
 
 if TYPE_CHECKING:
-    from lehr.cli.ending import Ending
+    from lehr.cli.shutdown import Ending
     from lehr.http.server import Address
     from lehr.query.run_state import RunState
 
@@ -23,7 +23,7 @@ server_name_option = click.option(
     "names",
     multiple=True,
     metavar="NAME",
-    help="Name that people ask it under, beside localhost and addresses: that of a proxy, say. Repeatable.",
+    help="Host name to accept besides localhost and addresses, such as that of a proxy. Repeatable.",
 )
 
 
@@ -33,10 +33,10 @@ server_name_option = click.option(
     Examples:
       lehr serve
       lehr serve --listen 127.0.0.1:9000 --state /var/lib/lehr
-      lehr serve --server-name lehr.example.org    behind a proxy of that name
+      lehr serve --server-name lehr.example.org    behind a proxy with that name
       curl http://127.0.0.1:8470/v1/partitions
 
-    Ends with 0 when asked to by SIGTERM. SIGHUP ends it if it was started from a terminal.
+    Exits with 0 on SIGTERM, and on SIGHUP if it was started from a terminal.
     """
 )
 @click.option(
@@ -44,48 +44,46 @@ server_name_option = click.option(
     metavar="ADDRESS",
     default=DEFAULT,
     show_default=True,
-    help="Where. Whoever can come there can read everything: there is no authentication.",
+    help="Address to listen on. Anyone who can connect can read everything: there is no authentication.",
 )
 @server_name_option
 @state_option
-def serve(listen: str, names: tuple[str, ...], state: Path | None) -> None:
-    """Answer over HTTP what intent says and how it stands; read-only. /openapi.json says what can be asked.
+def serve(listen: str, names: tuple[str, ...]) -> None:
+    """Serve intent and status over HTTP, read-only. /openapi.json describes the API.
 
-    It reads the same store as `lehr run`, which may run or not, and may be on another machine.
+    It reads the same store as `lehr run`, which does not need to be active and may be on another machine.
     """
-    from lehr.cli.ending import run_until_ended
     from lehr.cli.logs import configure_logs
+    from lehr.cli.shutdown import run_until_ended
 
     configure_logs(verbose=False, as_json=False)
-    folder = state_folder(state)
+    folder = state_folder()
     run_until_ended(
-        lambda ended: _serve(ended, listen, names, folder), told="ending; whoever watches comes again"
+        lambda ended: _serve(ended, listen, names, folder), message="shutting down; watchers will reconnect"
     )
 
 
 async def _serve(ended: Ending, listen: str, names: tuple[str, ...], state: Path) -> int:
-    from lehr.base.clock import SystemClock
-    from lehr.http.server import parse_address, serving
+    from lehr.http.server import parse_address
+    from lehr.wiring.running import answering
 
     address = parse_address(listen)
     warn_of(address)
-    opening = open_store_of(state)
-    known, clock = installation(state), SystemClock()
 
     def run() -> RunState:
         return state_of_folder(state)
 
-    async with serving(address, opening, known, clock, run_state=run, names=names) as server:
-        click.echo(f"answering at {server.url}", err=True)
+    async with answering(address, state, named_store(), run, names) as server:
+        click.echo(f"serving at {server.url}", err=True)
         await ended.wait()
     return ended.code
 
 
 def warn_of(address: Address) -> None:
-    """Explain the effect of listening where others can connect."""
+    """Warn if other machines can connect."""
     if not address.loopback:
         click.echo(
-            f"warning: whoever can reach {address} can read all intent and history: "
+            f"warning: anyone who can reach {address} can read all intent and history: "
             "there is no authentication and no encryption",
             err=True,
         )

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
 
-from lehr.cli.editing import editing_options, scratch_folder, show_commit, show_refusal, target_of, validation
+from lehr.cli.intent_edit import Editing, committing, editing_options, show_commit, target_of
 
 if TYPE_CHECKING:
     from lehr.editing import Change
@@ -27,18 +26,20 @@ if TYPE_CHECKING:
       lehr set assets/web.yaml payload.env.DEBUG --delete -m "..."
       lehr set assets/web.yaml payload.replicas 5 --in ssh://git@example.org/intent.git -m "..."
 
-    Ends with 1 when the edit is refused; nothing was written then.
+    Exits with 1 if the edit is refused; then nothing was written.
     """,
 )
 @click.argument("file", metavar="FILE")
 @click.argument("path", metavar="PATH")
 @click.argument("value", metavar="[VALUE]", required=False)
-@click.option("-m", "--message", help="Why; of the commit.")
-@click.option("--add", "adds", is_flag=True, help="Add a new key, or an item where PATH ends with `-`.")
-@click.option("--delete", "deletes", is_flag=True, help="Take the key or item away.")
-@click.option("--text", "is_text", is_flag=True, help="VALUE is a text as it stands, not YAML.")
-@click.option("--expect", metavar="OLD", help="Refuse unless the value is OLD now.")
-@click.option("--retype", is_flag=True, help="Let the value change its kind: a text for a number, say.")
+@click.option("-m", "--message", help="Commit message.")
+@click.option("--add", "adds", is_flag=True, help="Add a new key, or an item if PATH ends with `-`.")
+@click.option("--delete", "deletes", is_flag=True, help="Delete the key or item.")
+@click.option("--text", "is_text", is_flag=True, help="Use VALUE literally as text, not as YAML.")
+@click.option("--expect", metavar="OLD", help="Refuse the edit unless the current value is OLD.")
+@click.option(
+    "--retype", is_flag=True, help="Allow a value of another kind, such as text instead of a number."
+)
 @editing_options
 def set_(
     file: str,
@@ -50,78 +51,39 @@ def set_(
     is_text: bool,
     expect: str | None,
     retype: bool,
-    location: str | None,
-    branch: str | None,
-    kind: Literal["git", "directory"] | None,
-    author: str | None,
-    check: bool,
-    dry_run: bool,
-    state: Path | None,
-    form: str,
+    options: Editing,
 ) -> None:
-    """Give the value at PATH in FILE another VALUE, as a commit on the branch.
+    """Set the value at PATH in FILE to VALUE, and commit the change to the branch.
 
-    The diff is the lines of that value: comments and layout stay. The commit is made on the newest one,
-    whoever else commits at the same time. FILE is YAML, JSON or TOML. PATH is written
-    payload.replicas, [id=web].payload.replicas or /0/payload/replicas; VALUE as in YAML: 3, text, [a, b].
+    Only the lines of that value change: comments and layout stay. The commit is based on the newest one,
+    even if others commit at the same time. FILE is YAML, JSON or TOML. Write PATH as payload.replicas,
+    [id=web].payload.replicas or /0/payload/replicas, and VALUE as in YAML: 3, text, [a, b].
     """
-    from lehr.base.clock import SystemClock
-    from lehr.editing import EditError, edit
-
-    target = target_of(file, location, kind)
-    if not message and not dry_run and target.kind != "directory":
-        raise click.UsageError("Say why, with -m MESSAGE.")
-    change = _change(target.file, path, value, adds, deletes, is_text, expect, retype)
-    with scratch_folder(state) as folder:
-        try:
-            made = edit(
-                target.location,
-                [change],
-                message or "An edit",
-                state=folder,
-                clock=SystemClock(),
-                kind=target.kind,
-                branch=branch,
-                path=target.path,
-                author=author,
-                check=validation(target.workspace, state, folder) if check else None,
-                rehearse=dry_run,
-            )
-        except EditError as refused:
-            show_refusal(refused.diagnostics)
-            raise click.exceptions.Exit(1) from None
-    show_commit(made, form, dry_run)
-
-
-def _change(
-    file: str,
-    path: str,
-    value: str | None,
-    adds: bool,
-    deletes: bool,
-    is_text: bool,
-    expect: str | None,
-    retype: bool,
-) -> Change:
     from lehr.editing import Add, Delete, Replace
 
+    target = target_of(file, options, message)
     if adds and deletes:
-        raise click.UsageError("Choose one of --add and --delete.")
+        raise click.UsageError("--add and --delete cannot be combined.")
     if adds and expect is not None:
-        raise click.UsageError("What is added has no value to --expect.")
+        raise click.UsageError("--add and --expect cannot be combined: a new value has no old one.")
     if deletes != (value is None):
-        raise click.UsageError("Name a VALUE, or --delete." if value is None else "--delete takes no VALUE.")
+        raise click.UsageError(
+            "VALUE is required unless --delete is given." if value is None else "--delete takes no VALUE."
+        )
     expected = msgspec.UNSET if expect is None else _value(expect, is_text)
-    if value is None:
-        return Delete(file=file, path=path, expect=expected)
-    wanted = _value(value, is_text)
-    if adds:
-        return Add(file=file, path=path, value=wanted)
-    return Replace(file=file, path=path, value=wanted, expect=expected, retype=retype)
+    wanted = None if value is None else _value(value, is_text)
+    change: Change = Replace(file=target.file, path=path, value=wanted, expect=expected, retype=retype)
+    if deletes:
+        change = Delete(file=target.file, path=path, expect=expected)
+    elif adds:
+        change = Add(file=target.file, path=path, value=wanted)
+    with committing(target, options, message or "Edit", options.state) as commit:
+        made = commit(change)
+    show_commit(made, options)
 
 
 def _value(text: str, is_text: bool) -> Any:
-    """The value of `text` in YAML."""
+    """The value that `text` has in YAML."""
     from lehr.base.documents import load
 
     if is_text:
@@ -129,5 +91,5 @@ def _value(text: str, is_text: bool) -> Any:
     loaded = load("value.yaml", text.encode(errors="replace"))
     if loaded.diagnostics:
         why = loaded.diagnostics[0].what
-        raise click.UsageError(f"{text!r} is no value: {why}. Quote it as in YAML, or use --text.")
+        raise click.UsageError(f"{text!r} is not a valid YAML value: {why}. Quote it, or use --text.")
     return loaded.documents[0].value if loaded.documents else None

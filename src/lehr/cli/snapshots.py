@@ -1,10 +1,9 @@
-"""An incarnation as a whole, whether it is of this state or was imported."""
+"""A whole incarnation, of this state or imported."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from lehr.base.errors import LehrError
@@ -20,10 +19,10 @@ IMPORTED = "imported:"
 
 
 class Snapshot(NamedTuple):
-    """An incarnation, and a question for its assets, which come by id.
+    """An incarnation, with a function that reads its assets in order of id.
 
     Attributes:
-        name: as one writes it on the command line.
+        name: as written on the command line.
     """
 
     name: str
@@ -32,23 +31,23 @@ class Snapshot(NamedTuple):
 
 
 @contextlib.contextmanager
-def open_snapshot(state: Path | None, partition: str | None, text: str) -> Iterator[Snapshot]:
+def open_snapshot(text: str) -> Iterator[Snapshot]:
     """The incarnation that `text` names: `3`, `hello@3`, `latest`, `previous`, or `imported:hello@3`.
 
     Raises:
-        LehrError: it does not exist, was pruned, or the name cannot be understood.
+        LehrError: it does not exist, was pruned, or the name is not valid.
     """
     if text.startswith(IMPORTED):
-        with open_read_store(state) as store:
+        with open_read_store() as store:
             yield imported(store, text)
         return
-    with open_reading(state, partition) as reading:
+    with open_reading() as reading:
         header = reading.incarnation(text)
         yield Snapshot(header.name, header, lambda: reading.intent.assets(reading.partition, header.sequence))
 
 
 def imported(store: Store, text: str) -> Snapshot:
-    """The incarnation that was imported, of which `text` is the name.
+    """The imported incarnation named `text`.
 
     Raises:
         LehrError: it does not exist.
@@ -60,7 +59,7 @@ def imported(store: Store, text: str) -> Snapshot:
         raise LehrError(
             f"no incarnation {name} was imported",
             code="CLI148",
-            why=f"there is {names}" if found else "none was imported at all",
+            why=f"imported incarnations: {names}" if found else "nothing was imported yet",
             fix="import it with `lehr store import FILE`",
         )
     return Snapshot(text, found[name], lambda: store.intent.imported_assets(name))

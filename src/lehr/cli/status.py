@@ -1,24 +1,17 @@
-"""`lehr status`: everything at a glance."""
+"""`lehr status`: the overall status."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from lehr.cli import documents, terminal, words
+from lehr.cli import documents, formatting, terminal
 from lehr.cli.active_run import run_state
 from lehr.cli.named_server import named_server
-from lehr.cli.output import output_option, print_lines, show_document
-from lehr.cli.stored import (
-    open_reading,
-    partition_option,
-    running_report,
-    state_folder,
-    state_option,
-)
+from lehr.cli.output import show_text
+from lehr.cli.stored import open_reading, reading_options, running_report, state_folder
 
 if TYPE_CHECKING:
     from lehr.model.attempt import Attempt
@@ -35,35 +28,33 @@ if TYPE_CHECKING:
       lehr status -o json
     """
 )
-@output_option("text", "json", "yaml")
-@state_option
-@partition_option
-def status(form: str, state: Path | None, partition: str | None) -> None:
-    """Show whether a `lehr run` is active, what became of the newest commit, and how the assets stand.
+@reading_options("text", "json", "yaml")
+def status(form: str) -> None:
+    """Show whether a `lehr run` is active, whether the newest commit is published, and the status of assets.
 
-    Ends with 0 whenever it can read that, good or bad; `lehr wait --timeout 0s` is the check for scripts.
+    Exits with 0 whatever the status is. For scripts, use `lehr wait --timeout 0s`.
     """
-    from lehr.cli.told_all import overview_document
     from lehr.query.overview import survey
 
-    folder = state_folder(state)
-    report, run = running_report(folder), run_state(state)
-    with open_reading(folder, partition) as reading:
+    folder = state_folder()
+    report, run = running_report(folder), run_state()
+    with open_reading() as reading:
         overview = survey(reading)
-        if form == "text":
-            print_lines(_lines(reading, overview, report, run, named_server() or str(folder)))
-            return
-        document = {
-            "run": documents.of_run_state(run),
-            "running": None if report is None else documents.of_report(report),
-        }
-        show_document(form, {**document, **overview_document(overview)})
+        lines = _lines(reading, overview, report, run, named_server() or str(folder))
+        show_text(form, lines, lambda: _document(overview, report, run))
+
+
+def _document(overview: Overview, report: dict[str, Any] | None, run: RunState) -> dict[str, Any]:
+    from lehr.cli.overview_text import overview_document
+
+    running = None if report is None else documents.of_report(report)
+    return {"run": documents.of_run_state(run), "running": running, **overview_document(overview)}
 
 
 def _lines(
     reading: Reading, overview: Overview, report: dict[str, Any] | None, run: RunState, place: str
 ) -> Iterator[str]:
-    from lehr.cli.told_all import held_back_line, run_line
+    from lehr.cli.overview_text import held_back_line, run_line
     from lehr.sdk.source import REMARK
 
     now, newest = reading.now, overview.newest
@@ -72,15 +63,15 @@ def _lines(
     yield f"state       {place}"
     yield f"partition   {reading.partition}"
     if newest is None:
-        yield "in force    nothing: no incarnation was published yet"
+        yield "in force    none: nothing published yet"
     else:
-        yield f"in force    {newest.name}, published {words.ago(newest.created_at, now)}"
+        yield f"in force    {newest.name}, published {formatting.ago(newest.created_at, now)}"
     if overview.attempt is not None:
         yield f"newest      {_newest(overview.attempt, now)}"
         for item in overview.attempt.diagnostics:
             if item.code == REMARK:
                 yield f"source      {terminal.printable(item.what)}"
-    yield f"last look   {_last_look(run, now)}"
+    yield f"checked     {_last_look(run, now)}"
     counts = ", ".join(f"{count:,} {name}" for name, count in overview.counts.items())
     yield f"assets      {counts or 'none'}"
     if overview.held_back:
@@ -88,10 +79,11 @@ def _lines(
     said = {push["operation"]: push["said"] for push in (report or {}).get("pushes", ())}
     for operation in overview.operations:
         progress = said.get(operation.id) or ("" if operation.id in said else "outcome unknown")
-        took = words.span(now - operation.started_at)
+        took = formatting.span(now - operation.started_at)
         yield f"pushing     {operation.asset}, for {took}" + (f": {progress}" if progress else "")
     if overview.controls:
-        yield f"controls    {words.counted(len(overview.controls), 'control')} active; see `lehr why --all`"
+        active = formatting.counted(len(overview.controls), "control")
+        yield f"controls    {active} active; see `lehr why --all`"
     if kept := history_line(run, now):
         yield f"history     {kept}"
     if report and report["store_trouble"]:
@@ -111,10 +103,10 @@ def _newest(attempt: Attempt, now: float) -> str:
             else "none is in force"
         )
         what = refusal(attempt).removeprefix("the newest ")
-        return terminal.printable(f"{what}; {force}; {words.ago(attempt.at, now)}; see `lehr why --all`")
+        return terminal.printable(f"{what}; {force}; {formatting.ago(attempt.at, now)}; see `lehr why --all`")
     if attempt.publication is Publication.UNREADABLE:
-        return f"{revision} cannot be read since {words.ago(attempt.at, now)}; see `lehr why --all`"
-    warnings = f"; {words.counted(len(attempt.diagnostics), 'warning')}" if attempt.diagnostics else ""
+        return f"{revision} cannot be read ({formatting.ago(attempt.at, now)}); see `lehr why --all`"
+    warnings = f"; {formatting.counted(len(attempt.diagnostics), 'warning')}" if attempt.diagnostics else ""
     return f"{revision} is in force as {attempt.partition}@{attempt.sequence}{warnings}"
 
 
@@ -123,20 +115,20 @@ def history_line(run: RunState, now: float) -> str:
     if not run.active:
         return ""
     if (kept := run.history) is None:
-        return "all is kept; nothing is pruned automatically"
+        return "everything is kept; automatic pruning is off"
     pruned = "nothing pruned since the start"
     if kept.pruned_at is not None:
-        pruned = f"last pruned {words.ago(kept.pruned_at, now)}"
-    newest = words.counted(kept.incarnations, "incarnation")
-    return f"{words.span(kept.seconds)} and the newest {newest} are kept; {pruned}"
+        pruned = f"last pruned {formatting.ago(kept.pruned_at, now)}"
+    newest = formatting.counted(kept.incarnations, "incarnation")
+    return f"{formatting.span(kept.seconds)} and the newest {newest} are kept; {pruned}"
 
 
 def _last_look(run: RunState, now: float) -> str:
-    """When the active `lehr run` last looked at the source and at production."""
+    """When the active `lehr run` last checked the source and production."""
     if not run.active:
-        return "none since the last `lehr run` ended" if run.seen_at is not None else "none"
+        return "not since the last `lehr run` ended" if run.seen_at is not None else "never"
     source, production = (
-        "not yet" if moment is None else words.ago(moment, now)
+        "not yet" if moment is None else formatting.ago(moment, now)
         for moment in (run.source_looked_at, run.production_looked_at)
     )
     return f"source {source}, production {production}"

@@ -1,19 +1,20 @@
-"""Where the state is, and reading it."""
+"""Location of the state, the options that name it, and access to it."""
 
 from __future__ import annotations
 
 import contextlib
-import functools
 import os
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
 from lehr import wiring
 from lehr.base.errors import LehrError
 from lehr.cli.named_server import SERVER_VARIABLE, keep_server, named_server
+from lehr.cli.output import output_option
 from lehr.control.state_folder import (
     UNUSED,
     default_state,
@@ -24,66 +25,128 @@ from lehr.control.state_folder import (
 )
 
 if TYPE_CHECKING:
-    from lehr.http.questions import Installation
     from lehr.http.remote import RemoteStore
-    from lehr.model.asset import Partition
-    from lehr.model.types import Registry
     from lehr.query.partition_view import Reading
     from lehr.sdk.store import CheckableStore, Store
 
 STATE_VARIABLE = "LEHR_STATE"
 STORE_VARIABLE = "LEHR_STORE"
 
-_STORE = "lehr.store"
-"""In the context of a command."""
+_STORE, _STATE, _PARTITION, _EVERYTHING = "lehr.store", "lehr.state", "lehr.partition", "lehr.everything"
+"""In the context of a command: what the options name that all commands have which read a state."""
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-def _keep_store(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
-    ctx.meta[_STORE] = value or None
+def _kept(key: str) -> Callable[[click.Context, click.Parameter, Any], None]:
+    """A callback that keeps the value of an option in the context."""
+
+    def keep(ctx: click.Context, param: click.Parameter, value: Any) -> None:
+        ctx.meta[key] = value or None
+
+    return keep
 
 
 _store_option = click.option(
     "--store",
     metavar="URL",
     envvar=STORE_VARIABLE,
-    help=f"Store, if not a file: postgresql://... Else {STORE_VARIABLE}, else what the state folder says.",
+    help=f"Store, if not a file: postgresql://... Defaults to {STORE_VARIABLE}, then to the state folder's.",
     expose_value=False,
-    callback=_keep_store,
+    callback=_kept(_STORE),
     is_eager=True,
 )
 
 
 def state_option(function: Function) -> Function:
-    """Adds `--state` and `--store` to a command that looks at a state."""
+    """Adds `--state` and `--store` to a command that reads a state."""
     option = click.option(
         "--state",
         type=click.Path(path_type=Path),
         envvar=STATE_VARIABLE,
-        help=f"State folder; else {STATE_VARIABLE}, else that of the workspace here or in a folder above.",
+        expose_value=False,
+        callback=_kept(_STATE),
+        help=f"State folder. Defaults to {STATE_VARIABLE}, then to that of the workspace here or above.",
     )
     return option(_store_option(function))
 
 
-def workspace_state_option(function: Function) -> Function:
-    """The same for one that looks at a workspace, and at its state."""
-    option = click.option(
+def own_state_option(
+    what: str = "State folder.", of: str = "the workspace"
+) -> Callable[[Function], Function]:
+    """Adds only `--state`, for a command that names its workspace otherwise."""
+    return click.option(
         "--state",
         type=click.Path(path_type=Path, file_okay=False),
         envvar=STATE_VARIABLE,
-        help=f"State folder; else {STATE_VARIABLE}, else that of DIR.",
+        help=f"{what} Defaults to {STATE_VARIABLE}, then to that of {of}.",
     )
-    return option(_store_option(function))
 
 
-partition_option = click.option("--partition", help="Partition, where the state has several.", metavar="NAME")
+def workspace_state_option(function: Function) -> Function:
+    """Adds `--state` and `--store` to a command that reads a workspace and its state."""
+    return own_state_option(of="DIR")(_store_option(function))
+
+
+partition_option = click.option(
+    "--partition",
+    help="Partition, if the state has several.",
+    metavar="NAME",
+    expose_value=False,
+    callback=_kept(_PARTITION),
+)
+
+
+def incarnation_option(help: str, default: str | None = None) -> Callable[[Function], Function]:
+    """Adds `--incarnation`; `help` explains its purpose, and the forms that its value may have."""
+    return click.option(
+        "--incarnation", metavar="INCARNATION", default=default, show_default=default is not None, help=help
+    )
+
+
+def reading_options(*formats: str) -> Callable[[Function], Function]:
+    """The options of a command that shows a part of one state: the formats of its output, and the state."""
+    return lambda function: output_option(*formats)(state_option(partition_option(function)))
+
+
+def list_options(limit: int | None) -> Callable[[Function], Function]:
+    """The options of all lists; `limit` bounds the output unless `--all` is given."""
+
+    def decorate(function: Function) -> Function:
+        function = partition_option(state_option(output_option()(function)))
+        function = click.option(
+            "--all",
+            is_flag=True,
+            is_eager=True,
+            expose_value=False,
+            callback=_kept(_EVERYTHING),
+            help="Show everything, without a limit.",
+        )(function)
+        return click.option(
+            "--limit",
+            type=click.IntRange(min=1),
+            default=limit,
+            show_default=limit is not None,
+            callback=lambda ctx, _option, most: sys.maxsize if ctx.meta[_EVERYTHING] else most,
+            help="Show at most this many.",
+        )(function)
+
+    return decorate
 
 
 def named_store() -> str | None:
-    """The store that the command names, or the environment. It may hold a password: never to be shown."""
+    """The store named by the command or the environment. It may contain a password: never print it."""
+    return cast("str | None", _named(_STORE))
+
+
+def named_partition() -> str | None:
+    """The partition that the command names."""
+    return cast("str | None", _named(_PARTITION))
+
+
+def _named(key: str) -> Any:
     context = click.get_current_context(silent=True)
-    return None if context is None else context.meta.get(_STORE)
+    return None if context is None else context.meta.get(key)
 
 
 def has_store(state: Path) -> bool:
@@ -91,12 +154,14 @@ def has_store(state: Path) -> bool:
     return named_store() is not None or wiring.has_store(state)
 
 
-def found_state(named: Path | None) -> Path | None:
-    """The state folder: `named`, or that of the current directory or one above; None if there is none.
+def found_state(named: Path | None = None) -> Path | None:
+    """The state folder: `named`, or the one that the command names, or that of the current directory or one
+    above; None if there is none.
 
     Where the command names a store or a server, no folder is needed: this machine may be another
     one.
     """
+    named = named or _named(_STATE)
     if named is not None:
         return _own(named_state(named))
     here = Path.cwd()
@@ -107,10 +172,10 @@ def found_state(named: Path | None) -> Path | None:
 
 
 def workspace_state(directory: Path, named: Path | None) -> Path:
-    """The state folder of the workspace in `directory`, or the one that is named. It need not exist.
+    """The state folder that is named, or that of the workspace in `directory`. It may not exist.
 
     Raises:
-        LehrError: it is not this user's alone.
+        LehrError: other users can access it.
     """
     return _own(default_state(directory) if named is None else named_state(named))
 
@@ -121,11 +186,11 @@ def _own(state: Path) -> Path:
     return state.absolute()
 
 
-def state_folder(named: Path | None) -> Path:
+def state_folder(named: Path | None = None) -> Path:
     """As `found_state`.
 
     Raises:
-        LehrError: there is none, or it is not this user's alone.
+        LehrError: there is none, or other users can access it.
     """
     state = found_state(named)
     if state is None:
@@ -138,35 +203,23 @@ def _no_state(here: Path) -> LehrError:
     unused = next((up / UNUSED for up in (here, *here.parents) if (up / UNUSED).exists()), None)
     ignored = f"; {unused} is not used, since git writes there" if unused else ""
     return LehrError(
-        "neither this folder nor one above it has state",
+        "no state found for this folder or its parents",
         code="CLI158",
-        why=f"`lehr run` makes it, below {states()}{ignored}",
-        fix="go to the workspace, start `lehr run` there, or name a state folder with --state",
+        why=f"`lehr run` creates it below {states()}{ignored}",
+        fix="change to a workspace, start `lehr run` there, or name a state folder with --state",
     )
 
 
-@contextlib.contextmanager
-def open_store(state: Path) -> Iterator[CheckableStore]:
-    """The store of `state`, or the one that the command names, for reading.
+def open_store(state: Path, *, read_only: bool = True) -> contextlib.closing[CheckableStore]:
+    """The store of `state`, or the one named by the command; by default for reading.
 
     Raises:
-        StalledError, TransientError: it is not there, or cannot be read.
+        StalledError, TransientError: it does not exist, or cannot be read.
     """
-    store = wiring.open_store(state, named_store(), read_only=True)
-    try:
-        yield store
-    finally:
-        store.close()
+    return contextlib.closing(wiring.open_store(state, named_store(), read_only=read_only))
 
 
-def open_store_of(state: Path) -> Callable[[], CheckableStore]:
-    """Opens the store as `open_store` does, repeatedly, from any thread. The caller closes it."""
-    named = named_store()
-    return lambda: wiring.open_store(state, named, read_only=True)
-
-
-@contextlib.contextmanager
-def open_read_store(state: Path | None) -> Iterator[Store]:
+def open_read_store(state: Path | None = None) -> contextlib.AbstractContextManager[Store]:
     """The source for a command that only reads: a server, or the store of a state.
 
     Raises:
@@ -174,21 +227,15 @@ def open_read_store(state: Path | None) -> Iterator[Store]:
     """
     url = named_server()
     if url is None:
-        with open_store(state_folder(state)) as store:
-            yield store
-        return
+        return open_store(state_folder(state))
     from lehr.http.remote import RemoteStore
 
-    remote = RemoteStore(url)
-    try:
-        yield remote
-    finally:
-        remote.close()
+    return contextlib.closing(RemoteStore(url))
 
 
 @contextlib.contextmanager
-def open_reading(state: Path | None, partition: str | None) -> Iterator[Reading]:
-    """One partition of the state, to be read as it is now.
+def open_reading(state: Path | None = None) -> Iterator[Reading]:
+    """One partition of the state, for reading at this moment.
 
     Raises:
         LehrError: there is no state, or no such partition.
@@ -197,12 +244,12 @@ def open_reading(state: Path | None, partition: str | None) -> Iterator[Reading]
     from lehr.query.partition_view import Reading, choose_partition
 
     with open_read_store(state) as store:
-        chosen = choose_partition(store.intent.partitions(), partition)
-        yield Reading(store, chosen, SystemClock().now(), inert_in(store, chosen))
+        chosen = choose_partition(store.intent.partitions(), named_partition())
+        yield Reading(store, chosen, SystemClock().now(), wiring.inert_in(store, chosen))
 
 
 def remote_store(reading: Reading) -> RemoteStore | None:
-    """The server for questions that it answers as a whole; None for a state here."""
+    """The server, for queries that it answers as a whole; None for a local state."""
     if named_server() is None:
         return None
     from lehr.http.remote import RemoteStore
@@ -211,56 +258,15 @@ def remote_store(reading: Reading) -> RemoteStore | None:
     return reading.store
 
 
-def inert_in(store: Store, partition: Partition) -> Callable[[str], bool]:
-    """Whether assets of a type have no production. Imports all types at the first call."""
-    known: list[Registry] = []
-
-    def inert(type: str) -> bool:
-        if not known:
-            known.append(registry_of(store, partition))
-        return known[0].inert(type)
-
-    return inert
-
-
-def installation(state: Path) -> Installation:
-    """Facts that a server asked over HTTP knows besides the store of `state`."""
-    from lehr.http.questions import Installation
-
-    return Installation(inert_in, registry_of, lambda revision: wiring.past(state, revision))
-
-
-def registry_of(store: Store, partition: Partition, sequence: int | None = None) -> Registry:
-    """All types of this installation, and those that an incarnation declares. Slow at first.
-
-    Args:
-        sequence: of the incarnation; None for the newest.
-    """
-    from lehr.model.declared import TYPE, declared_type
-
-    known, newest = registry().copy(), store.intent.newest(partition)
-    if newest is not None:
-        at = newest.sequence if sequence is None else sequence
-        known.declare(map(declared_type, store.intent.assets(partition, at, (TYPE,))))
-    return known
-
-
-@functools.cache
-def registry() -> Registry:
-    """All types that this installation knows. Slow at the first call."""
-    return wiring.registry()
-
-
 def running(state: Path) -> bool:
-    """Whether a `lehr run` answers at `state`, or next to the server that the command names."""
+    """Whether a `lehr run` is active on `state`, or next to the server that the command names."""
     url = named_server()
     if url is not None:
         from lehr.http.connection import Server
 
         with contextlib.closing(Server(url)) as server:
             return server.run_state().active
-    from lehr.control.client import SOCKET
-    from lehr.control.socket import connected
+    from lehr.control.socket import SOCKET, connected
 
     try:
         connected(state / SOCKET, 1.0).close()
@@ -270,11 +276,11 @@ def running(state: Path) -> bool:
 
 
 def running_report(state: Path) -> dict[str, Any] | None:
-    """Report of the `lehr run` of `state` about itself; None when none answers, or not to this machine."""
+    """The status report of the `lehr run` of `state`; None if none answers, or it is on another machine."""
     if named_server() is not None:
         return None
-    from lehr.control.client import send
     from lehr.control.messages import Report
+    from lehr.control.socket import send
 
     try:
         answer = send(state, Report(), timeout=5.0)
@@ -284,15 +290,12 @@ def running_report(state: Path) -> dict[str, Any] | None:
 
 
 def complete_asset(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    """Asset ids that start with the typed text; none when the state cannot be read."""
-    named = ctx.params.get("state") or os.environ.get(STATE_VARIABLE)
+    """Asset ids that start with the typed text; none if the state cannot be read."""
+    named = ctx.meta.get(_STATE) or os.environ.get(STATE_VARIABLE)
     ctx.meta[_STORE] = ctx.meta.get(_STORE) or os.environ.get(STORE_VARIABLE)
     keep_server(ctx, ctx.find_root().params.get("server") or os.environ.get(SERVER_VARIABLE))
     try:
-        with (
-            ctx.scope(cleanup=False),
-            open_reading(Path(named) if named else None, ctx.params.get("partition")) as reading,
-        ):
+        with ctx.scope(cleanup=False), open_reading(Path(named) if named else None) as reading:
             ids = (head.id for head in reading.intent.heads(reading.partition))
             return [id for id in sorted(ids) if id.startswith(incomplete)]
     except (LehrError, OSError):

@@ -15,28 +15,33 @@ _LEAST = 8
 
 
 def coloured(stream: TextIO | None = None) -> bool:
-    """Whether to write colours to `stream` (stdout by default): a terminal, and `NO_COLOR` not set."""
+    """Whether to write colours to `stream` (stdout by default): a terminal without `NO_COLOR`."""
     stream = sys.stdout if stream is None else stream
     return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def style(text: str, colour: str | None = None, *, bold: bool = False, stream: TextIO | None = None) -> str:
-    """`text` in a colour, where `stream` shows colours."""
+    """`text` in a colour, if `stream` shows colours."""
     return click.style(text, fg=colour, bold=bold or None) if coloured(stream) else text
 
 
+def patch_line(line: str) -> str:
+    """A line of a patch in its colour."""
+    return style(line, {"+": "green", "-": "red", "@": "cyan"}.get(line[:1]))
+
+
 def width() -> int | None:
-    """Columns of the terminal; None when stdout is not one, so that nothing is cut."""
+    """Columns of the terminal; None if stdout is not one, so that nothing is cut."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 def interactive() -> bool:
-    """Whether there is a person to ask."""
+    """Whether a user can be prompted."""
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
 def printable(text: str) -> str:
-    """`text` on one line, without anything that a terminal would obey."""
+    """`text` on one line, without control characters."""
     if text.isprintable():
         return text
     from lehr.cli.diagnostics import visible

@@ -1,25 +1,23 @@
-"""`lehr test`: do policies do what they should?"""
+"""`lehr test`: tests policies with their examples."""
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 import msgspec
 
-from lehr.cli import terminal, words
+from lehr.cli import formatting
 from lehr.cli.output import Column, Shape, output_option, show
-from lehr.cli.stored import registry
+from lehr.model.declared_sources import WORKSPACE_FILE
+from lehr.wiring import known_types
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from lehr.base.diagnostics import Diagnostic
     from lehr.dry_run.examples import Declared, Trial
-
-_WORKSPACE_FILE = "lehr.yaml"
 
 
 @click.command(
@@ -28,24 +26,25 @@ _WORKSPACE_FILE = "lehr.yaml"
     Examples:
       lehr test
       lehr test assets/policies.yaml
-      lehr test -o json                    for continuous integration
+      lehr test -o json                    for CI
 
-    Ends with 1 when an example comes out otherwise than it says.
+    Exits with 1 if an example fails.
     """
 )
 @click.argument("path", metavar="[PATH]", default=".", type=click.Path(path_type=Path))
 @output_option()
 def test(path: Path, form: str) -> None:
-    """Try the examples of policies: those of the workspace in PATH, or of a file or folder of policies.
+    """Run the examples of the policies in PATH: a workspace, or a file or folder of policies.
 
-    What a policy changes and makes in an example has to be what it says, whole; and it has to break exactly
-    the rules that it names. A workspace is built for that, so that its own types and policies that generators
-    make are known.
+    In each example, the policy must make exactly the changes and assets that the example lists, and the
+    assets must break exactly the rules that it names. A workspace is built first, so that its own types and
+    the policies made by generators are known.
     """
     from lehr.base.errors import LehrError
-    from lehr.dry_run.examples import tried, untried
+    from lehr.dry_run.examples import declared_in_files, tried, untried
 
-    declared = _declared(path)
+    in_workspace = (path / WORKSPACE_FILE).is_file()
+    declared = _declared_in_workspace(path) if in_workspace else declared_in_files(path, known_types())
     _require_none(declared.diagnostics)
     if not declared.policies:
         raise LehrError(
@@ -58,8 +57,8 @@ def test(path: Path, form: str) -> None:
     for told in untried(declared, trials):
         click.echo(f"warning: {told}", err=True)
     failed = [trial for trial in trials if not trial.passed]
-    of = words.counted(len(declared.policies), "policy", "policies")
-    click.echo(f"{words.counted(len(trials), 'example')} of {of}, {len(failed)} failed", err=True)
+    of = formatting.counted(len(declared.policies), "policy", "policies")
+    click.echo(f"{formatting.counted(len(trials), 'example')} of {of}, {len(failed)} failed", err=True)
     _require_none([item for trial in failed for item in trial.problems])
 
 
@@ -79,16 +78,8 @@ def _shape() -> Shape[Trial]:
     )
 
 
-def _declared(path: Path) -> Declared:
-    from lehr.dry_run.examples import declared_in_files
-
-    if (path / _WORKSPACE_FILE).is_file():
-        return _declared_in_workspace(path)
-    return declared_in_files(path, registry())
-
-
 def _declared_in_workspace(directory: Path) -> Declared:
-    """The policies of a workspace; their examples are tried even if its assets break them."""
+    """The policies of a workspace; their examples run even if its assets break the policies."""
     import asyncio
 
     from lehr.cli.working_tree import look_at
@@ -96,7 +87,7 @@ def _declared_in_workspace(directory: Path) -> Declared:
     from lehr.model.policy import POLICY
     from lehr.validate.policies import BROKEN, NO_ANSWER
 
-    tree = asyncio.run(look_at(directory, None, registry()))
+    tree = asyncio.run(look_at(directory, None))
     others = tuple(item for item in tree.diagnostics if item.code not in (BROKEN, NO_ANSWER))
     policies = tuple(asset for asset in tree.assets.values() if asset.type == POLICY)
 
@@ -108,12 +99,10 @@ def _declared_in_workspace(directory: Path) -> Declared:
 
 
 def _require_none(diagnostics: Iterable[Diagnostic]) -> None:
-    """Show `diagnostics` on stderr, and end with 1 if one of them is an error."""
+    """Show `diagnostics` on stderr, and exit with 1 if one of them is an error."""
     from lehr.base.diagnostics import errors
-    from lehr.cli.diagnostics import render
+    from lehr.cli.diagnostics import refuse
 
     found = list(diagnostics)
-    if not errors(found):
-        return
-    click.echo(render(found, colour=terminal.coloured(sys.stderr)), err=True)
-    raise click.exceptions.Exit(1)
+    if errors(found):
+        refuse(found)

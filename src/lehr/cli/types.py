@@ -1,25 +1,24 @@
-"""`lehr types` and `lehr explain`: the types that may be declared."""
+"""`lehr types` and `lehr explain`: the types of assets and addons."""
 
 from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 import msgspec
 
-from lehr.cli.output import Column, Shape, output_option, show, show_document
+from lehr.cli.output import Column, Shape, show, show_text
 from lehr.cli.stored import (
     found_state,
+    incarnation_option,
+    named_partition,
     open_read_store,
     open_reading,
-    partition_option,
-    registry,
-    registry_of,
-    state_option,
+    reading_options,
 )
+from lehr.wiring import known_types, registry_of
 
 if TYPE_CHECKING:
     from lehr.model.types import Registry
@@ -27,10 +26,8 @@ if TYPE_CHECKING:
 
 _WIDTH = 100
 
-incarnation_option = click.option(
-    "--incarnation",
-    metavar="INCARNATION",
-    help="As types were in 3, hello@3, latest, previous, or at a time; else as they are in the newest.",
+_incarnation_option = incarnation_option(
+    "Types of this incarnation: 3, hello@3, latest, previous, or a time. Defaults to the newest."
 )
 
 
@@ -42,15 +39,13 @@ incarnation_option = click.option(
       lehr types -o name
     """
 )
-@incarnation_option
-@output_option()
-@state_option
-@partition_option
-def types(form: str, incarnation: str | None, state: Path | None, partition: str | None) -> None:
-    """List every type of asset and addon: those of this installation, and those that the workspace declares.
+@_incarnation_option
+@reading_options()
+def types(form: str, incarnation: str | None) -> None:
+    """List all types of assets and addons: those of this installation and those declared in the workspace.
 
-    ROLE says what assets of the type are: production, governance (they configure checks), reference
-    (they stand for something that others refer to), or an addon to other assets.
+    ROLE is the role of such assets: production, governance (they configure checks), reference (they only
+    represent something that others refer to), or an addon to other assets.
     """
     from lehr.query.types import pages
 
@@ -66,7 +61,7 @@ def types(form: str, incarnation: str | None, state: Path | None, partition: str
         msgspec.to_builtins,
         lambda item: item.name,
     )
-    show(form, pages(_known(state, partition, incarnation)), shape, nothing="no types")
+    show(form, pages(_known(incarnation)), shape, nothing="no types")
 
 
 @click.command(
@@ -79,35 +74,33 @@ def types(form: str, incarnation: str | None, state: Path | None, partition: str
     """
 )
 @click.argument("name", metavar="TYPE[.FIELD]")
-@incarnation_option
-@output_option("text", "json", "yaml")
-@state_option
-@partition_option
-def explain(name: str, form: str, incarnation: str | None, state: Path | None, partition: str | None) -> None:
-    """Say what a type or one of its fields is for, and what it may hold."""
+@_incarnation_option
+@reading_options("text", "json", "yaml")
+def explain(name: str, form: str, incarnation: str | None) -> None:
+    """Describe a type or one of its fields, and the values it accepts."""
     from lehr.query.types import find
 
-    page, field = find(_known(state, partition, incarnation), name)
-    if form != "text":
-        show_document(form, msgspec.to_builtins(page if field is None else field))
-        return
-    print("\n".join(_told(page) if field is None else _told_field(page, field)))
+    page, field = find(_known(incarnation), name)
+    lines = _told(page) if field is None else _told_field(page, field)
+    show_text(form, lines, lambda: page if field is None else field)
 
 
-def _known(state: Path | None, partition: str | None, incarnation: str | None) -> Registry:
+def _known(incarnation: str | None) -> Registry:
     """Types of this installation, and those that an incarnation declares if there is a state."""
     from lehr.query.partition_view import choose_partition
 
     if incarnation is not None:
-        with open_reading(state, partition) as reading:
+        with open_reading() as reading:
             sequence = reading.incarnation(incarnation).sequence
             return registry_of(reading.store, reading.partition, sequence)
-    folder = found_state(state)
+    folder = found_state()
     if folder is None:
-        return registry()
+        return known_types()
     with open_read_store(folder) as store:
         partitions = store.intent.partitions()
-        return registry_of(store, choose_partition(partitions, partition)) if partitions else registry()
+        if not partitions:
+            return known_types()
+        return registry_of(store, choose_partition(partitions, named_partition()))
 
 
 def _told(page: TypePage) -> Iterator[str]:
@@ -116,10 +109,7 @@ def _told(page: TypePage) -> Iterator[str]:
     yield f"{page.name}  ({page.role}, from {page.origin}{form}{version})"
     yield ""
     yield from _paragraphs("\n\n".join(text for text in (page.summary, page.description) if text), "")
-    if page.fields:
-        yield ""
-        yield "fields"
-        yield from _list(page.fields, "  ")
+    yield from _fields(page.fields)
 
 
 def _told_field(page: TypePage, field: FieldPage) -> Iterator[str]:
@@ -127,10 +117,14 @@ def _told_field(page: TypePage, field: FieldPage) -> Iterator[str]:
     yield ""
     yield f"  {_kind(field)}"
     yield from _paragraphs(field.meaning, "  ")
-    if field.fields:
+    yield from _fields(field.fields)
+
+
+def _fields(fields: tuple[FieldPage, ...]) -> Iterator[str]:
+    if fields:
         yield ""
         yield "fields"
-        yield from _list(field.fields, "  ")
+        yield from _list(fields, "  ")
 
 
 def _list(fields: tuple[FieldPage, ...], indent: str) -> Iterator[str]:

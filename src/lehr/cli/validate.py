@@ -1,25 +1,17 @@
-"""`lehr validate`: every problem of a workspace, before anybody else sees it."""
+"""`lehr validate`: all problems of a workspace, before it is published."""
 
 from __future__ import annotations
 
 import contextlib
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from lehr.cli import terminal, words
+from lehr.cli import formatting, terminal
 from lehr.cli.output import output_option
-from lehr.cli.stored import (
-    has_store,
-    named_store,
-    open_store,
-    registry,
-    workspace_state,
-    workspace_state_option,
-)
+from lehr.cli.stored import has_store, named_store, open_store, workspace_state, workspace_state_option
 from lehr.wiring import MEMO_FILE
 
 if TYPE_CHECKING:
@@ -33,30 +25,30 @@ if TYPE_CHECKING:
     \b
     Examples:
       lehr validate
-      lehr validate ../intent -o json      for editors and continuous integration
-      lehr validate --clean                also that another build comes out the same
+      lehr validate ../intent -o json      for editors and CI
+      lehr validate --clean                also check that the build is reproducible
 
-    Ends with 1 when there are errors; warnings alone are fine.
+    Exits with 1 if there are errors; with warnings only, it exits with 0.
     """
 )
 @click.argument("directory", metavar="[DIR]", default=".", type=click.Path(path_type=Path))
 @click.option(
     "--clean",
     is_flag=True,
-    help="Build from nothing, twice, in processes that order and place things differently, and compare.",
+    help="Build twice from scratch, with different hash seeds and memory layout, and compare the results.",
 )
 @output_option("text", "json")
 @workspace_state_option
 def validate(directory: Path, clean: bool, form: str, state: Path | None) -> None:
     """Check the workspace in DIR as its files are now, committed or not.
 
-    Where there is a state, also what only shows against its newest incarnation is checked: assets
-    that disappear, and types that change. The register of claims says what other partitions of this
-    host hold (lehr claims); if it cannot be read, that is a warning.
+    If state exists, Lehr also checks the workspace against the newest incarnation (assets that disappear,
+    types that change). It also checks the claims of other partitions on this host (lehr claims); if they
+    cannot be read, that is a warning.
 
-    With --clean, what a generator makes differently of the same input is an error that names the first
-    asset and field. Such a generator makes incarnations that nobody can make again. What a control plane
-    has kept of earlier builds, where there is a state, must be what is made now.
+    With --clean, a generator that makes different output from the same input is an error, which names the
+    first asset and field: its incarnations could not be reproduced. If state exists, the results that the
+    control plane cached from earlier builds must match as well.
     """
     import asyncio
 
@@ -67,7 +59,7 @@ def validate(directory: Path, clean: bool, form: str, state: Path | None) -> Non
         memo = workspace_state(directory, state) / MEMO_FILE
         kept = memo if clean and memo.exists() else None
         claims = claims_beside(directory, state)
-        looking = look_at(directory, store, registry(), twice=clean, memo=kept, claims=claims)
+        looking = look_at(directory, store, twice=clean, memo=kept, claims=claims)
         tree = asyncio.run(looking)
     show_notes(tree)
     if form == "json":
@@ -82,7 +74,7 @@ def validate(directory: Path, clean: bool, form: str, state: Path | None) -> Non
 
 @contextlib.contextmanager
 def beside(directory: Path, state: Path | None) -> Iterator[Store | None]:
-    """The store that belongs to a workspace: that of `state`, or its own; None for none."""
+    """The store of a workspace: that of `state`, or its own; None if there is none."""
     folder = workspace_state(directory, state)
     if state is None and not has_store(folder):
         yield None
@@ -101,23 +93,23 @@ def claims_beside(directory: Path, state: Path | None) -> list[HostClaims]:
 
 
 def show_notes(tree: WorkingTree) -> None:
-    """Notify people, on stderr, of things that need no action."""
+    """Print notes that need no action on stderr."""
     for note in tree.notes:
         click.echo(f"note: {note}", err=True)
 
 
 def require_valid(tree: WorkingTree) -> None:
-    """End with 1, having shown the problems on stderr, if the workspace could not be published."""
-    from lehr.cli.diagnostics import render
+    """If the workspace could not be published, show the problems on stderr and exit with 1."""
+    from lehr.cli.diagnostics import refuse
 
-    if tree.valid:
-        return
-    click.echo(render(tree.diagnostics, colour=terminal.coloured(sys.stderr)), err=True)
-    raise click.exceptions.Exit(1)
+    if not tree.valid:
+        refuse(tree.diagnostics)
 
 
 def _said(tree: WorkingTree, clean: bool, kept: Path | None) -> str:
     against = f", against {tree.newest.name}" if tree.newest else ""
-    same = ", the same in two builds from nothing" if clean else ""
-    same += " and in one with what was kept" if kept else ""
-    return f"partition {tree.partition} is valid: {words.counted(len(tree.assets), 'asset')}{against}{same}"
+    same = ", reproducible in two clean builds" if clean else ""
+    same += " and in one with cached results" if kept else ""
+    return (
+        f"partition {tree.partition} is valid: {formatting.counted(len(tree.assets), 'asset')}{against}{same}"
+    )

@@ -1,18 +1,17 @@
-"""`lehr wait`: until assets are where they should be."""
+"""`lehr wait`: waits for the newest commit and the status of assets."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from lehr.base.errors import LehrError
-from lehr.cli import words
+from lehr.cli import formatting
 from lehr.cli.active_run import ActiveRun, active_run, seen
-from lehr.cli.stored import complete_asset, open_reading, partition_option, state_option
+from lehr.cli.stored import complete_asset, named_partition, open_reading, partition_option, state_option
 
 if TYPE_CHECKING:
     from lehr.model.attempt import Attempt
@@ -23,36 +22,36 @@ _POLL_SECONDS = 0.2
 _ASK_SECONDS = 1.0
 _LEAST_LOOK_SECONDS = 10.0
 _START_SECONDS = 3.0
-"""That `lehr run &` may take to hold its state."""
+"""Seconds that `lehr run &` may take to lock its state."""
 
 _MOST = 5
 
 Goal = Callable[["Reading"], "Unmet"]
-"""What is still missing for the awaited condition."""
+"""The remaining obstacles of the awaited condition."""
 
 
 @click.command(
     epilog="""
     \b
     Examples:
-      lehr wait --timeout 2m                          the newest commit, everywhere
+      lehr wait --timeout 2m                          the newest commit, all assets
       lehr wait web/process --for converged
       lehr wait 'web/*' --for status=Waiting --timeout 10s
       lehr wait --for incarnation=7
-      lehr wait --timeout 0s                          check, without waiting
+      lehr wait --timeout 0s                          check without waiting
 
-    First, the running `lehr run` looks at the source, so that a commit made a moment ago counts. With
-    --server, its next regular look is waited for.
+    First, the active `lehr run` checks the source, so that a commit made a moment ago counts. With
+    --server, this waits for its next regular check.
 
     \b
     Exit codes:
-      0  the newest commit is published, and the assets are as --for says
-      1  not within --timeout; or at once when waiting does not help: the newest commit was refused, no
-         `lehr run` is active (one that was just started gets 3 s), or only pinned assets are left
+      0  the newest commit is published, and the --for condition is met
+      1  not within --timeout; or immediately if waiting would not help: the newest commit was refused, no
+         `lehr run` is active (one that was just started gets 3s), or only pinned assets are left
          (--for converged without --allow-pinned)
-      2  the command line is wrong
+      2  invalid usage
 
-    --for incarnation=N is also 0 when N was published before, whatever became of later commits.
+    --for incarnation=N also exits with 0 if N was published earlier, even if later commits were refused.
     """
 )
 @click.argument("selector", default="all", shell_complete=complete_asset)
@@ -62,64 +61,50 @@ Goal = Callable[["Reading"], "Unmet"]
     default="converged",
     show_default=True,
     metavar="WHAT",
-    help="converged, incarnation=N (published), or status=STATUS.",
+    help="Condition: converged, incarnation=N (published), or status=STATUS.",
 )
 @click.option(
     "--timeout",
-    callback=words.duration,
+    callback=formatting.duration,
     default="60s",
     show_default=True,
     metavar="TIME",
-    help="Give up after so long, with exit code 1.",
+    help="Give up after this time, with exit code 1.",
 )
 @click.option(
-    "--allow-pinned", is_flag=True, help="Count pinned assets as converged once they are as their pin says."
+    "--allow-pinned", is_flag=True, help="Count pinned assets as converged once they match their pin."
 )
 @state_option
 @partition_option
-def wait(
-    selector: str, goal: str, timeout: float, allow_pinned: bool, state: Path | None, partition: str | None
-) -> None:
-    """Wait until the newest commit is published, and the assets of SELECTOR (or all) are as --for says."""
+def wait(selector: str, goal: str, timeout: float, allow_pinned: bool) -> None:
+    """Wait until the newest commit is published and all assets of SELECTOR meet the --for condition."""
     import asyncio
 
     missing = _missing(selector, goal, allow_pinned=allow_pinned)
     with contextlib.ExitStack() as opened:
-        run = active_run(state)
-        opened.callback(run.close)
-        waiting = _Wait(opened, run, missing, state, partition, timeout, early=goal.startswith("incarnation"))
+        run = opened.enter_context(contextlib.closing(active_run()))
+        waiting = _Wait(opened, run, missing, timeout, early=goal.startswith("incarnation"))
         left = asyncio.run(waiting.until_met(timeout))
     if left.what:
-        span = words.span(timeout)
+        span, what = formatting.span(timeout), formatting.first_of(left.what, _MOST)
         raise LehrError(
-            f"{goal} cannot be reached" if left.final else f"not {goal} after {span}",
+            f"waiting for {goal} does not help" if left.final else f"not {goal} after {span}",
             code="CLI160",
-            why="; ".join(left.what[:_MOST])
-            + (f"; and {len(left.what) - _MOST} more" if len(left.what) > _MOST else ""),
+            why=what,
             fix=left.fix or "see `lehr why --all`",
         )
 
 
 class _Wait:
-    """One wait, asked again and again what is still missing."""
+    """One wait, checked repeatedly."""
 
     def __init__(
-        self,
-        opened: contextlib.ExitStack,
-        run: ActiveRun,
-        missing: Goal,
-        state: Path | None,
-        partition: str | None,
-        timeout: float,
-        *,
-        early: bool,
+        self, opened: contextlib.ExitStack, run: ActiveRun, missing: Goal, timeout: float, *, early: bool
     ) -> None:
-        """`early`: a goal that is reached needs no `lehr run`, and stays reached."""
+        """`early`: once the condition is met, it needs no `lehr run`, and stays met."""
         self._opened = opened
         self._run = run
         self._missing = missing
-        self._state = state
-        self._partition = partition
         self._look_seconds = max(timeout, _LEAST_LOOK_SECONDS)
         self._early = early
         self._reading: Reading | None = None
@@ -130,7 +115,7 @@ class _Wait:
         self._ask_at = 0.0
 
     async def until_met(self, timeout: float) -> Unmet:
-        """What is missing in the end."""
+        """The obstacles that remain in the end."""
         from lehr.base.clock import SystemClock
 
         clock = SystemClock()
@@ -160,7 +145,7 @@ class _Wait:
         return left if left.what or reading is None else self._missing(reading)
 
     def _without_run(self, monotonic: float) -> Unmet | None:
-        """What the `lehr run` lacks; None if it is active."""
+        """Why there is no active `lehr run`; None if there is one."""
         from msgspec import structs
 
         from lehr.query.wait_conditions import MET, missing_run
@@ -168,7 +153,7 @@ class _Wait:
         if monotonic < self._active_until:
             return None
         run = self._run.state()
-        left = missing_run(run, self._partition, self._run.place, seen(run, run.now))
+        left = missing_run(run, named_partition(), self._run.place, seen(run, run.now))
         if left != MET:
             starting = not run.active and monotonic < self._may_start_until
             return structs.replace(left, final=left.final and not starting)
@@ -176,7 +161,7 @@ class _Wait:
         return None
 
     def _unlooked(self, monotonic: float) -> Unmet | None:
-        """What is missing while the source was not looked at since the wait began; None once it was."""
+        """The obstacle until the source was checked after the wait began; None afterwards."""
         from lehr.query.wait_conditions import Unmet
 
         if self._attempt is not None:
@@ -187,10 +172,10 @@ class _Wait:
                 self._attempt = self._run.look(self._look_seconds)
             except LehrError as error:
                 return Unmet((str(error),))
-        return None if self._attempt is not None else Unmet(("`lehr run` has not looked at the source yet",))
+        return None if self._attempt is not None else Unmet(("`lehr run` has not checked the source yet",))
 
     def _newest_attempt(self, reading: Reading) -> Attempt:
-        """Reads of the store may lag behind the answer to the first look."""
+        """Reads of the store may lag behind the result of the first check."""
         assert self._attempt is not None
         stored = reading.records.attempt(reading.partition)
         if stored is None:
@@ -200,10 +185,10 @@ class _Wait:
         return stored if self._caught_up else self._attempt
 
     def _open(self, now: float, *, published: bool = False) -> Reading | None:
-        """The data as of now; None while it cannot be read, if nothing was `published` yet."""
+        """The current data; None while it cannot be read, if nothing was `published` yet."""
         if self._reading is None:
             with contextlib.suppress(*(() if published else (LehrError,))):
-                self._reading = self._opened.enter_context(open_reading(self._state, self._partition))
+                self._reading = self._opened.enter_context(open_reading())
         if self._reading is not None:
             self._reading.now = now
         return self._reading
@@ -237,7 +222,7 @@ def _missing(selector: str, goal: str, *, allow_pinned: bool) -> Goal:
                 )
             )
     known = ", ".join(Status)
-    raise click.UsageError(f"--for is converged, incarnation=N or status=S, where S is one of {known}.")
+    raise click.UsageError(f"--for must be converged, incarnation=N or status=S; S is one of {known}.")
 
 
 def _not_published(reading: Reading, sequence: int) -> Unmet:

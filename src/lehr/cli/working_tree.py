@@ -1,4 +1,4 @@
-"""The declarations in the files of a workspace as they are now, committed or not, and their problems."""
+"""The declarations in the current files of a workspace, committed or not, and their problems."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ from lehr.sdk.validator import Limits, LookUp
 from lehr.validate import DeltaProposal, MappingPredecessor, validate
 
 if TYPE_CHECKING:
+    from lehr.model.provenance import DeclaredGenerator
     from lehr.sdk.claims import Claims
     from lehr.sdk.generation import Generated
     from lehr.sdk.source import Snapshot
@@ -34,40 +35,30 @@ if TYPE_CHECKING:
 
 
 _OTHERWISE = {"PYTHONHASHSEED": "4711", "PYTHONMALLOC": "malloc"}
-"""How the second of two builds differs: sets have another order, and objects lie at other addresses."""
+"""Environment of the second of two builds: sets have another order, objects have other addresses."""
 
 
-class WorkingTree:
+class WorkingTree(NamedTuple):
     """A workspace on disk, generated and validated.
 
     Attributes:
         partition: None when `lehr.yaml` cannot be read.
-        assets: everything that it declares; meaningless when there are errors.
+        assets: everything that it declares; meaningless if there are errors.
+        generators: in the order in which they run.
+        registry: types, with those that the workspace declares.
         newest: header of the incarnation that it was validated against; None for none.
         changes: how it differs from that.
-        registry: types, with those that the workspace declares.
-        generators: in the order in which they run.
-        notes: not problems of the workspace, but worth knowing.
+        notes: useful information that is not a problem of the workspace.
     """
 
-    def __init__(
-        self,
-        snapshot: Snapshot,
-        generated: Generated,
-        newest: Incarnation | None,
-        changes: tuple[AssetChange, ...],
-        diagnostics: tuple[Diagnostic, ...],
-        registry: Registry,
-        notes: tuple[str, ...] = (),
-    ) -> None:
-        self.registry = registry
-        self.notes = notes
-        self.partition: Partition | None = generated.partition
-        self.assets: Mapping[AssetId, Asset] = generated.assets
-        self.generators = generated.declared
-        self.newest = newest
-        self.changes = changes
-        self.diagnostics = with_excerpts(in_order(diagnostics), snapshot)
+    partition: Partition | None
+    assets: Mapping[AssetId, Asset]
+    generators: tuple[DeclaredGenerator, ...]
+    registry: Registry
+    diagnostics: Sequence[Diagnostic]
+    newest: Incarnation | None = None
+    changes: tuple[AssetChange, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def valid(self) -> bool:
@@ -78,7 +69,6 @@ class WorkingTree:
 async def look_at(
     directory: Path,
     store: Store | None,
-    registry: Registry,
     *,
     twice: bool = False,
     memo: Path | None = None,
@@ -88,23 +78,23 @@ async def look_at(
 
     Args:
         store: its newest incarnation is what the workspace is validated against; None for none.
-        twice: build it a second time, in another process, and report what comes out differently.
-        memo: a third time with a copy of this file, which keeps a control plane's results.
-        claims: registers that are asked what other partitions of the host hold. They are closed.
+        twice: build it a second time in another process, and report differences.
+        memo: build it a third time with a copy of this file, the cached results of a control plane.
+        claims: registers of the claims of other partitions on this host. They are closed.
 
     Raises:
-        TransientError, StalledError: the directory cannot be read, or generation broke down.
+        TransientError, StalledError: the directory cannot be read, or generation failed.
     """
     with tempfile.TemporaryDirectory(prefix="lehr-") as scratch:
         lender = default_state(directory)
-        deployment = deployment_of(str(directory), Path(scratch), kind="directory", lender=lender)
+        deployment = replace(deployment_of(str(directory), Path(scratch), "directory"), lender=lender)
         newest, look_up = wiring.source(deployment).newest(), wiring.look_up(deployment.base)
         kept = None
         if memo is not None and copied(memo, Path(scratch) / wiring.MEMO_FILE):
             kept = Kept(Path(scratch), memo)
         try:
             return await look_at_snapshot(
-                newest, store, registry, twice=twice, kept=kept, look_up=look_up, claims=claims
+                newest, store, twice=twice, kept=kept, look_up=look_up, claims=claims
             )
         finally:
             for register in claims:
@@ -116,7 +106,7 @@ class Kept(NamedTuple):
 
     Attributes:
         state: a folder with a copy, which may be changed.
-        path: the original, for people.
+        path: the original, for messages.
     """
 
     state: Path
@@ -126,7 +116,6 @@ class Kept(NamedTuple):
 async def look_at_snapshot(
     snapshot: Snapshot,
     store: Store | None,
-    registry: Registry,
     *,
     twice: bool = False,
     kept: Kept | None = None,
@@ -136,12 +125,12 @@ async def look_at_snapshot(
     """As `look_at`, for files that need not be on disk.
 
     Args:
-        kept: build it with this a third time.
-        look_up: asks databases that judge the declarations; None where none is asked.
-        claims: registers of what other partitions hold.
+        kept: build it a third time with these results.
+        look_up: queries the databases that policies use; None for none.
+        claims: registers of the claims of other partitions.
 
     Raises:
-        TransientError, StalledError: generation broke down.
+        TransientError, StalledError: generation failed.
     """
     generated = await _built(snapshot)
     if twice:
@@ -149,15 +138,19 @@ async def look_at_snapshot(
         if kept is not None and not differing:
             differing = misremembered(generated, await _built(snapshot, state=kept.state), str(kept.path))
         generated = replace(generated, diagnostics=(*generated.diagnostics, *differing))
-    if generated.partition is None or errors(generated.diagnostics):
-        return WorkingTree(snapshot, generated, None, (), generated.diagnostics, registry)
-    return await _validated(snapshot, generated, generated.partition, store, registry, look_up, claims)
+    types = wiring.known_types()
+    tree = WorkingTree(
+        generated.partition, generated.assets, generated.declared, types, generated.diagnostics
+    )
+    if tree.partition is not None and tree.valid:
+        tree = await _validated(tree, tree.partition, snapshot, generated, store, look_up, claims)
+    return tree._replace(diagnostics=with_excerpts(in_order(tree.diagnostics), snapshot))
 
 
 async def _built(
     snapshot: Snapshot, environment: Mapping[str, str] | None = None, state: Path | None = None
 ) -> Generated:
-    """A new worker's result for the snapshot; it remembers nothing but what is kept in `state`."""
+    """The result of a new worker for the snapshot; it only knows what is cached in `state`."""
     generation = wiring.generation(environment, state)
     try:
         return await generation.generate(snapshot)
@@ -166,15 +159,15 @@ async def _built(
 
 
 async def _validated(
+    tree: WorkingTree,
+    partition: Partition,
     snapshot: Snapshot,
     generated: Generated,
-    partition: Partition,
     store: Store | None,
-    registry: Registry,
     look_up: LookUp | None,
     claims: Sequence[Claims],
 ) -> WorkingTree:
-    registry = registry.copy()
+    registry = tree.registry.copy()
     registry.declare(types_for(generated, None if store is None else store.intent, partition))
     newest = None if store is None else store.intent.newest(partition)
     if store is None or newest is None:
@@ -191,4 +184,10 @@ async def _validated(
         partition, registry, limits, changes, predecessor, locator, answers, compared.conflicts
     )
     diagnostics = (*generated.diagnostics, *validate(proposal), *compared.warnings)
-    return WorkingTree(snapshot, generated, newest, changes, diagnostics, registry, compared.notes)
+    return tree._replace(
+        registry=registry,
+        diagnostics=diagnostics,
+        newest=newest,
+        changes=changes,
+        notes=compared.notes,
+    )

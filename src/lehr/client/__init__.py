@@ -23,12 +23,11 @@ so a controller runs in virtual time as it does in production; no state except w
 
 from __future__ import annotations
 
-from lehr.client.controller import Controller
+from lehr.client.controller import Controller, Reconciler, Request, controller_of
 from lehr.client.deltas import Delta, DeltaQueue
 from lehr.client.informer import SharedInformer
 from lehr.client.queue import WorkQueue
 from lehr.client.reflector import Reflector, Sink
-from lehr.client.request import Reconciler, Request, controller_of
 
 __all__ = [
     "Controller",

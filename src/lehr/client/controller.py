@@ -6,7 +6,9 @@ import asyncio
 import math
 import traceback
 from collections.abc import Awaitable, Callable
+from typing import TypeVar
 
+import msgspec
 import structlog
 
 from lehr.base.chance import Chance
@@ -15,12 +17,13 @@ from lehr.base.errors import LehrError, WaitingError
 from lehr.client.deltas import Delta
 from lehr.client.informer import SharedInformer
 from lehr.client.queue import WorkQueue
-from lehr.model.asset import AssetId
+from lehr.model.asset import Asset, AssetId
+from lehr.sdk.watch import Watchable
 
 log = structlog.get_logger()
 
 _LEAST_SECONDS = 0.1
-"""A function that always asks to be called again at once must not starve others, or signals."""
+"""A function that always requests an immediate call must not starve others, or signals."""
 
 Reconcile = Callable[[AssetId], Awaitable[float | None]]
 """Brings one asset to its intended state. Reads the intended state from the informer (nothing, if the asset
@@ -42,21 +45,16 @@ class Controller:
         chance: Chance,
         *,
         workers: int = 4,
-        wants: Callable[[Delta], AssetId | None] = lambda delta: delta.id,
     ) -> None:
-        """`wants` returns the asset to reconcile after a change; None for none."""
         self._informer = informer
         self._reconcile = reconcile
         self._clock = clock
         self._workers = workers
-        self._wants = wants
         self.queue: WorkQueue[AssetId] = WorkQueue(clock, chance)
         informer.add_handler(self._heard)
 
     def _heard(self, delta: Delta) -> None:
-        id = self._wants(delta)
-        if id is not None:
-            self.queue.add(id, urgent=delta.before is not delta.after)  # the same in a resync
+        self.queue.add(delta.id, urgent=delta.before is not delta.after)  # both are the same in a resync
 
     async def run(self) -> None:
         """Run until cancelled. Nothing is reconciled before the informer has listed everything."""
@@ -83,7 +81,7 @@ class Controller:
             task = asyncio.current_task()
             if task is None or task.cancelling():
                 raise
-            self._failed(id, error)  # cancelled by what it waited for: this worker would vanish silently
+            self._failed(id, error)  # cancelled by the awaited function: this worker would vanish silently
         except Exception as error:
             self._failed(id, error)
         else:
@@ -94,13 +92,13 @@ class Controller:
     def _failed(self, id: AssetId, error: BaseException) -> None:
         seconds = self.queue.retry(id)
         fields = {"asset": id, "again_in": round(seconds, 1)}
-        if isinstance(error, LehrError):  # expected errors explain themselves
-            log.warning("could not reconcile", error=str(error), **fields)
+        if isinstance(error, LehrError):  # expected errors are self-explanatory
+            log.warning("reconciliation failed", error=str(error), **fields)
             return
         # Authors want the traceback, but not the values of variables that structlog adds by default.
         where = "".join(traceback.format_exception(error))
         log.warning(
-            "could not reconcile", error=f"{type(error).__name__}: {error}", exception=where, **fields
+            "reconciliation failed", error=f"{type(error).__name__}: {error}", exception=where, **fields
         )
 
 
@@ -114,9 +112,66 @@ def _seconds(again: object) -> float | None:
         return None
     if isinstance(again, bool) or not isinstance(again, int | float) or math.isnan(again):
         raise LehrError(
-            f"it has returned {repr(again)[:80]}",
+            f"the function returned {repr(again)[:80]}",
             code="CLI161",
-            why="that is neither seconds nor None",
-            fix="return the seconds until it is to be asked again, or None",
+            why="this is neither a number of seconds nor None",
+            fix="return the seconds until the next call, or None",
         )
     return max(float(again), _LEAST_SECONDS)
+
+
+T = TypeVar("T")
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True):
+    """One asset to reconcile. The request does not contain what changed, or whether anything did.
+
+    Attributes:
+        id: of the asset.
+        asset: as it is intended now; None if intent does not have it (any more). That alone does not ask for
+            removal: the addon `lehr.Turndown` does, as can a field of the payload.
+        intent: all assets that the controller watches.
+        clock: to read the time and to sleep, so that a test can simulate hours.
+    """
+
+    id: AssetId
+    asset: Asset | None
+    intent: SharedInformer
+    clock: Clock
+
+    def payload(self, kind: type[T]) -> T:
+        """The payload as `kind`: a `msgspec.Struct` with the fields of the type, or `dict`.
+
+        Raises:
+            LehrError: intent does not have the asset, or its payload is not a `kind`.
+        """
+        if self.asset is None:
+            raise LehrError(f"{self.id} has no payload", code="CLI166", why="intent does not contain it")
+        payload = self.asset.document()["payload"]
+        try:
+            return msgspec.convert(payload, kind)
+        except msgspec.ValidationError as error:
+            raise LehrError(
+                f"the payload of {self.id} is not a {kind.__name__}",
+                code="CLI167",
+                why=str(error),
+                fix=f"give {kind.__name__} the fields listed by `lehr explain {self.asset.type}`",
+            ) from error
+
+
+Reconciler = Callable[[Request], Awaitable[float | None]]
+"""Brings production to the requested state. Returns the seconds until its next call, even if nothing changes,
+or None. When it raises, it is called again, after growing delays: it must continue from a half-done state. It
+is called for several assets concurrently, but for each asset once at a time."""
+
+
+def controller_of(
+    reconciler: Reconciler, watchable: Watchable, clock: Clock, chance: Chance, *, workers: int = 4
+) -> Controller:
+    """A controller that calls `reconciler` for every asset of `watchable`; `run` it."""
+    intent = SharedInformer(watchable, clock, chance)
+
+    async def reconcile(id: AssetId) -> float | None:
+        return await reconciler(Request(id=id, asset=intent.get(id), intent=intent, clock=clock))
+
+    return Controller(intent, reconcile, clock, chance, workers=workers)

@@ -48,7 +48,9 @@ class HttpWatch:
         place = urlsplit(server)
         if place.scheme not in ("http", "https") or not place.hostname:
             raise LehrError(
-                f"{server!r} is no URL of a server", code="CLI162", fix="write http://127.0.0.1:8470"
+                f"{server!r} is not the URL of a server",
+                code="CLI162",
+                fix="use a URL such as http://127.0.0.1:8470",
             )
         self._host = place.hostname
         self._port = place.port or (443 if place.scheme == "https" else 80)
@@ -80,7 +82,9 @@ class HttpWatch:
                     raise _error(found, after)
                 after = found.sequence
                 yield found
-        raise TransientError("the watch has ended", code="CLI163", why="the server ends", fix="watch again")
+        raise TransientError(
+            "the watch ended", code="CLI163", why="the server is shutting down", fix="watch again"
+        )
 
     async def _ask(self, path: str, asked: Mapping[str, Any]) -> AsyncGenerator[bytes, None]:
         """The content of a response, part by part.
@@ -104,7 +108,7 @@ class HttpWatch:
                 f"{self._host}:{self._port} cannot be reached",
                 code="CLI164",
                 why=str(error) or type(error).__name__,
-                fix="see that `lehr serve` runs there",
+                fix="check that `lehr serve` is running there",
             ) from error
 
     @contextlib.asynccontextmanager
@@ -157,7 +161,7 @@ class _Connection:
         while True:
             event = self._state.next_event()
             if isinstance(event, h11.ConnectionClosed):
-                raise EOFError("it was closed")
+                raise EOFError("the connection was closed")
             if event is not h11.NEED_DATA:
                 return event
             async with asyncio.timeout(self._silence):
@@ -179,7 +183,7 @@ async def _lines(parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
             size += len(rest)
             if size > _MOST_LINE:
                 raise StalledError(
-                    "a batch is too long", code="CLI165", why=f"it has more than {_MOST_LINE:,} bytes"
+                    "a batch is too long", code="CLI165", why=f"it is longer than {_MOST_LINE:,} bytes"
                 )
 
 

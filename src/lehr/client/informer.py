@@ -97,14 +97,14 @@ class SharedInformer:
 
     # --- changes ------------------------------------------------------------------
 
-    def replace(self, sequence: int, assets: Iterable[Asset]) -> None:
+    async def replace(self, sequence: int, assets: Iterable[Asset]) -> None:
         """Implements `Sink`: handlers are not notified of unchanged assets."""
         listed = {asset.id: asset for asset in assets}
         gone = [id for id in self._assets if id not in listed]
         differs = (asset for id, asset in listed.items() if not _same(self._assets.get(id), asset))
-        self.apply(Batch(sequence, tuple(differs), tuple(gone)))
+        await self.apply(Batch(sequence, tuple(differs), tuple(gone)))
 
-    def apply(self, batch: Batch) -> None:
+    async def apply(self, batch: Batch) -> None:
         """Implements `Sink`."""
         assets, deltas = self._assets, []
         for asset in batch.changed:
@@ -155,4 +155,4 @@ def _tell(handler: Handler, delta: Delta) -> None:
     try:
         handler(delta)
     except Exception:
-        log.exception("a handler broke, the others are told all the same", asset=delta.id)
+        log.exception("a handler failed, the others are still called", asset=delta.id)

@@ -21,16 +21,16 @@ _LONGEST_SECONDS = 30.0
 
 
 class Sink(Protocol):
-    """Receives intent from a reflector. Both methods return at once.
+    """Receives intent from a reflector.
 
     If one raises a `TransientError`, it is called again with the same arguments.
     """
 
-    def replace(self, sequence: int, assets: Iterable[Asset]) -> None:
+    async def replace(self, sequence: int, assets: Iterable[Asset]) -> None:
         """All assets of one incarnation."""
         ...
 
-    def apply(self, batch: Batch) -> None:
+    async def apply(self, batch: Batch) -> None:
         """The changes of a later incarnation."""
         ...
 
@@ -56,7 +56,7 @@ class Reflector:
             TransientError, StalledError: it cannot be listed.
         """
         listing = await self._watchable.list()
-        self._sink.replace(listing.sequence, listing.assets)
+        await self._sink.replace(listing.sequence, listing.assets)
         self.sequence = listing.sequence
         return listing.sequence
 
@@ -75,23 +75,23 @@ class Reflector:
                     came()
                 async for batch in self._watchable.watch(sequence):
                     failures = 0
-                    self._take(batch)
+                    await self._take(batch)
                     came()
             except ListAgainError as error:
-                log.info("what is watched is listed again", why=error.why)
+                log.info("listing again", why=error.why)
                 self.sequence = None
             except TransientError as error:
                 if not failures:
-                    log.warning("what is watched cannot be reached, it is tried again", error=str(error))
+                    log.warning("cannot list or watch, retrying", error=str(error))
             failures += 1
             jitter = self._chance.uniform(0.0, 1.0)
             pause = delay(failures, jitter, first=_FIRST_SECONDS, longest=_LONGEST_SECONDS)
             await self._clock.sleep(pause)
 
-    def _take(self, batch: Batch) -> None:
+    async def _take(self, batch: Batch) -> None:
         assert self.sequence is not None
         if batch.sequence <= self.sequence and (batch.changed or batch.gone):
-            # A `Watchable` must keep to the contract, since everything above relies on it.
-            raise ListAgainError(self.sequence, f"a batch of incarnation {batch.sequence} came after it")
-        self._sink.apply(batch)
+            # Everything above relies on the contract of `Watchable`.
+            raise ListAgainError(self.sequence, f"a batch of incarnation {batch.sequence} arrived after it")
+        await self._sink.apply(batch)
         self.sequence = max(self.sequence, batch.sequence)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict, deque
+from collections.abc import Iterator
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
@@ -24,6 +25,10 @@ class TurnQueue(Generic[T]):
 
     def __len__(self) -> int:
         return len(self._urgent) + len(self._routine)
+
+    def __iter__(self) -> Iterator[T]:
+        yield from self._urgent
+        yield from self._routine
 
     def add(self, item: T, *, urgent: bool) -> None:
         """Queue `item`; callers must not queue it twice."""

@@ -32,12 +32,12 @@ class AssetDocument(_Head, frozen=True, omit_defaults=True):
     """An asset in an incarnation.
 
     Attributes:
-        digest: of id, type and body. Where it comes from does not count.
+        digest: of id, type and body; independent of its origin.
         origin: where it was declared, at the revision in which it last changed.
         made_by: the call of the generator that made it; none if an asset file declares it.
-        annotated_by: who put addons on it from elsewhere, sorted.
-        addons, payload: what it holds, every default spelt out.
-        versions: of those of its types that are not of the first version.
+        annotated_by: generators that added addons to it, sorted.
+        addons, payload: its content, with all defaults.
+        versions: those of its types that are beyond the first version.
     """
 
     addons: dict[str, Any] = {}
@@ -64,7 +64,7 @@ class ReceivedAsset(_Head, frozen=True, kw_only=True):
         body = b"".join((*parts, b"}"))
         if digest_all((self.id, self.type, body.decode())) != self.digest:
             raise TransientError(
-                f"asset {self.id} was damaged on its way", code="SDK108", why="it has another digest"
+                f"asset {self.id} was damaged in transit", code="SDK108", why="its digest does not match"
             )
         return Asset(self.id, self.type, body, self.digest, self.origin, self.made_by, self.annotated_by)
 
@@ -83,7 +83,7 @@ class _ReceivedPage(msgspec.Struct, frozen=True):
 
 
 class ParameterProblem(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What is wrong with one parameter of a request."""
+    """The problem of one parameter of a request."""
 
     parameter: str
     why: str
@@ -91,16 +91,16 @@ class ParameterProblem(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Problem(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Why there is no answer (RFC 9457).
+    """Why a request failed (RFC 9457).
 
     Attributes:
         type: a URN that ends with `code`.
-        title: what is wrong.
+        title: the problem.
         status: of HTTP.
         code: stable, in CamelCase.
         detail: why.
-        fix: what to do about it.
-        errors: what is wrong with each parameter.
+        fix: how to fix it.
+        errors: the problem of each parameter.
         error: code of the error that it comes from, as in `docs/reference/errors.md`.
     """
 
@@ -115,13 +115,13 @@ class Problem(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class BatchDocument(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One line of a watch: what one incarnation changed, or a sign of life, or why it ends.
+    """One line of a watch: the changes of an incarnation, a heartbeat, or the reason why it ends.
 
     Attributes:
         sequence: of the incarnation.
-        changed: assets that are new or differ.
-        gone: ids of those that are not in it any more, or are not wanted any more.
-        problem: the last line: why the watch ends.
+        changed: new and changed assets.
+        gone: ids of assets that are no longer in it, or no longer selected.
+        problem: only on the last line: why the watch ends.
     """
 
     sequence: int
@@ -168,7 +168,7 @@ def decode_batch(line: bytes) -> Batch | Problem:
     try:
         found = _batch.decode(line)
     except msgspec.DecodeError as error:
-        raise TransientError("what came is no batch", code="SDK109", why=str(error)) from error
+        raise TransientError("the line is not a valid batch", code="SDK109", why=str(error)) from error
     if found.problem is not None:
         return found.problem
     return Batch(found.sequence, tuple(item.asset() for item in found.changed), found.gone)
@@ -183,7 +183,7 @@ def decode_page(content: bytes) -> tuple[int, list[Asset], str]:
     try:
         found = _page.decode(content)
     except msgspec.DecodeError as error:
-        raise TransientError("what came is no listing", code="SDK110", why=str(error)) from error
+        raise TransientError("the response is not a valid listing", code="SDK110", why=str(error)) from error
     return found.sequence, [item.asset() for item in found.assets], found.cursor
 
 
@@ -192,4 +192,4 @@ def decode_problem(status: int, content: bytes) -> Problem:
     try:
         return _problem.decode(content)
     except msgspec.DecodeError:
-        return Problem(f"{PROBLEM_TYPE}{OTHER}", f"the answer is {status}", status, OTHER)
+        return Problem(f"{PROBLEM_TYPE}{OTHER}", f"the server answered {status}", status, OTHER)

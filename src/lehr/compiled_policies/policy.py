@@ -133,13 +133,21 @@ def _labelled(addon: Any, labels: Mapping[str, str]) -> bool:
     return isinstance(have, dict) and all(have.get(key) == value for key, value in labels.items())
 
 
-def _compiled_text(text: str, at: str, unclear: list[Unclear]) -> Filling:
-    asked: dict[str, Expression] = {}
+def inserted_in(
+    text: str, variables: tuple[str, ...], at: str, unclear: list[Unclear]
+) -> dict[str, Expression]:
+    """The compiled expressions in a string, by their text; as `compiled_value`."""
+    found: dict[str, Expression] = {}
     for expression in INSERTED.findall(text):
         try:
-            asked[expression] = compile_expression(expression.strip(), ASSET_VARIABLES).answer
+            found[expression] = compile_expression(expression.strip(), variables).answer
         except ValueError as error:
             unclear.append(Unclear(at, f"`{{{{{expression}}}}}`: {error}"))
+    return found
+
+
+def _compiled_text(text: str, at: str, unclear: list[Unclear]) -> Filling:
+    asked = inserted_in(text, ASSET_VARIABLES, at, unclear)
     whole = INSERTED.fullmatch(text)
     if whole is not None and whole[1] in asked:
         return _naming(whole[1], asked[whole[1]])
@@ -167,11 +175,11 @@ def _data_problem(answer: Any) -> str | None:
         return None
     if isinstance(answer, int | float):
         problem = number_problem(answer)
-        return None if problem is None else f"of the number {answer}, {problem}"
+        return None if problem is None else f"the answer is the number {answer}; {problem}"
     if isinstance(answer, list):
         return next(filter(None, map(_data_problem, answer)), None)
     if isinstance(answer, dict):
         if not all(isinstance(key, str) for key in answer):
-            return "the answer is a map whose keys are no texts"
+            return "the answer is a map whose keys are not strings"
         return next(filter(None, map(_data_problem, answer.values())), None)
-    return "the answer is no plain data; make it a text: string(...)"
+    return "the answer is not plain data; make it a string: string(...)"

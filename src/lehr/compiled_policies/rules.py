@@ -10,8 +10,16 @@ import msgspec
 from lehr.base.diagnostics import Diagnostic, Position
 from lehr.base.pointers import escaped
 from lehr.cel import Expression, NoAnswerError, compile_condition, compile_expression
-from lehr.cel.tree import Call, Constant, Fold, ListOf, MapOf, Node, Select, Variable
-from lehr.compiled_policies.policy import INSERTED, Matching, Unclear, compiled_value, told, values_of
+from lehr.cel.tree import Call, Constant, Fold, Node, Select, Variable, parts_of
+from lehr.compiled_policies.policy import (
+    INSERTED,
+    Matching,
+    Unclear,
+    compiled_value,
+    inserted_in,
+    told,
+    values_of,
+)
 from lehr.model.asset import Asset
 from lehr.model.policy import ASSET_VARIABLES, SET_VARIABLES, UNIQUE_VARIABLES, Policy, PolicyRule
 
@@ -73,7 +81,7 @@ class CompiledPolicy:
         """Whether the policy judges `asset`.
 
         Raises:
-            NoAnswerError: a `where` has no answer for it.
+            NoAnswerError: a `where` has no answer for this asset.
         """
         return self._matching.may_concern(asset) and self._matching.matches(values_of(asset))
 
@@ -124,24 +132,15 @@ class CompiledPolicy:
             self.unclear.append(Unclear(f"{at}/{field}", str(error)))
             return None
         if compiled.tree is not None and _pairs(compiled.tree):
-            why = (
-                "it compares every asset with every other, which would take for ever with many; use `unique`"
-            )
+            why = "it compares every asset with every other, which is too slow for many assets; use `unique`"
             self.unclear.append(Unclear(f"{at}/{field}", why))
         return _Rule(rule, ask, message, "" if compiled.tree is None else _subject(compiled.tree) or "")
 
     def _compiled_message(self, text: str, variables: tuple[str, ...], at: str) -> Callable[[_Values], str]:
-        inserted: dict[str, Expression] = {}
-        for expression in INSERTED.findall(text):
-            try:
-                inserted[expression] = compile_expression(expression.strip(), variables).answer
-            except ValueError as error:
-                self.unclear.append(Unclear(at, f"`{{{{{expression}}}}}`: {error}"))
-
-        def message(values: _Values) -> str:
-            return INSERTED.sub(lambda found: _inserted(inserted[found[1]], values, found[0]), text)
-
-        return message
+        inserted = inserted_in(text, variables, at, self.unclear)
+        return lambda values: INSERTED.sub(
+            lambda found: _inserted(inserted[found[1]], values, found[0]), text
+        )
 
     def _compare_names(self, policy: Policy) -> None:
         taken: set[str] = set()
@@ -158,7 +157,7 @@ class CompiledPolicy:
         for place, example in enumerate(policy.tests):
             for at, name in enumerate(example.breaks):
                 if name not in names:
-                    why = f"no rule is called `{name}`; there are: {', '.join(sorted(names))}"
+                    why = f"the policy has no rule `{name}`; its rules: {', '.join(sorted(names))}"
                     self.unclear.append(Unclear(f"/tests/{place}/breaks/{at}", why))
 
 
@@ -182,9 +181,9 @@ def not_understood(policy: Asset, unclear: Unclear, at: Position | None) -> Diag
     part = f"`{unclear.pointer}` of " if unclear.pointer else ""
     return Diagnostic(
         code="VAL062",
-        what=f"{part}the policy `{policy.id}` cannot be understood",
+        what=f"{part}the policy `{policy.id}` is not valid",
         why=unclear.why,
-        fix="mend it; conditions are CEL over id, type, payload and addons, or over assets: "
+        fix="edit the policy; conditions are CEL over id, type, payload and addons, or over assets: "
         "payload.replicas >= 2",
         subject=policy.id,
         at=at,
@@ -246,7 +245,7 @@ def _path(node: Node) -> str | None:
 def _pairs(node: Node, *, within: bool = False) -> bool:
     """Whether a macro over `assets` is inside the body of another macro."""
     if not isinstance(node, Fold):
-        return any(_pairs(inner, within=within) for inner in _children(node))
+        return any(_pairs(inner, within=within) for inner in parts_of(node))
     if within and _speaks_of_assets(node.over):
         return True
     once, each = (node.over, node.initial, node.result), (node.goes_on, node.step)
@@ -256,17 +255,4 @@ def _pairs(node: Node, *, within: bool = False) -> bool:
 
 
 def _speaks_of_assets(node: Node) -> bool:
-    return node == Variable("assets") or any(map(_speaks_of_assets, _children(node)))
-
-
-def _children(node: Node) -> tuple[Node, ...]:
-    match node:
-        case Select(operand):
-            return (operand,)
-        case Call(_, nodes) | ListOf(nodes):
-            return nodes
-        case MapOf(entries):
-            return tuple(inner for entry in entries for inner in entry)
-        case Fold():
-            return (node.over, node.initial, node.goes_on, node.step, node.result)
-    return ()
+    return node == Variable("assets") or any(map(_speaks_of_assets, parts_of(node)))

@@ -26,7 +26,7 @@ from lehr.control.retention import pruned
 from lehr.enforce.committer import Committer
 from lehr.enforce.enforcer import Enforcer
 from lehr.enforce.step import RETRY
-from lehr.model.asset import AssetId
+from lehr.model.asset import Asset, AssetId
 from lehr.model.attempt import Attempt
 from lehr.model.control import AuditEntry, Control
 from lehr.model.selector import parse_selector
@@ -57,6 +57,7 @@ class Commander:
         self._committer = committer
         self._enforcer = enforcer
         self._refresh = refresh
+        self._reading = runtime.reading
         self._clock = runtime.clock
         self._chance = runtime.chance
         self._run_state = run_state
@@ -82,7 +83,7 @@ class Commander:
             case Lift():
                 return await self._lift(request)
             case Retry():
-                return self._retry(request)
+                return await self._retry(request)
             case Refresh():
                 return _told(await self._refresh())
             case Report():
@@ -108,7 +109,7 @@ class Commander:
 
     async def _control(self, request: Controlling, actor: str) -> Answer:
         now = self._clock.now()
-        newest = self._store.intent.newest(self._partition)
+        newest = await self._reading.run(self._store.intent.newest, self._partition)
         control = control_of(
             request,
             id=self._chance.identifier(now),
@@ -119,56 +120,59 @@ class Commander:
         )
         if isinstance(request, Override):
             assets = (
-                ()
-                if newest is None
-                else self._store.intent.assets(self._partition, newest.sequence, self._governing)
+                [] if newest is None else await self._reading.run(self._governing_assets, newest.sequence)
             )
-            require_overridable(request.check, list(assets))
-        ids = self._enforcer.select(control.selector)
+            require_overridable(request.check, assets)
+        ids = await self._enforcer.select(control.selector)
         if not ids:
             raise LehrError(
                 f"no asset is selected by {control.selector}",
                 code="CTL105",
-                fix="see `lehr get assets` for what there is",
+                fix="see `lehr get assets` for the existing ones",
             )
         if isinstance(request, Approve):
-            control = self._bound(control, request)
+            control = await self._bound(control, request)
         [refused] = await self._committer.ask(SetControl(control))
         if isinstance(refused, Refused):
             raise LehrError(
-                refused.message, code="CTL106", fix="see `lehr get incarnations` for those that can be read"
+                refused.message, code="CTL106", fix="see `lehr get incarnations` for the ones that are kept"
             )
-        self._enforcer.controls_changed(control.selector, f"{control.kind} by {actor}")
+        await self._enforcer.controls_changed(control.selector, f"{control.kind} by {actor}")
         return Answer(True, _said(control, len(ids)), assets=tuple(ids), content={"id": control.id})
 
-    def _bound(self, control: Control, request: Approve) -> Control:
+    def _governing_assets(self, sequence: int) -> list[Asset]:
+        return list(self._store.intent.assets(self._partition, sequence, self._governing))
+
+    async def _bound(self, control: Control, request: Approve) -> Control:
         ids = control.selector.ids
         if len(ids) != 1 or control.selector.types or control.selector.labels:
             raise LehrError("an approval is for one asset", code="CTL107", fix="name it by its id")
-        decisions = self._store.records.decisions(self._partition, AssetId(ids[0]), 1)
+        decisions = await self._reading.run(
+            self._store.records.decisions, self._partition, AssetId(ids[0]), 1
+        )
         return approved(control, request, decisions[0][1] if decisions else None)
 
     async def _lift(self, request: Lift) -> Answer:
         now = self._clock.now()
-        _version, controls = self._store.records.controls(self._partition, now)
+        _version, controls = await self._reading.run(self._store.records.controls, self._partition, now)
         found = lifted(request, controls)
         await self._committer.ask(*(LiftControl(self._partition, item.id, now) for item in found))
         ids: dict[AssetId, None] = {}
         for item in found:
-            self._enforcer.controls_changed(item.selector, f"{item.kind} was taken back")
-            ids.update(dict.fromkeys(self._enforcer.select(item.selector)))
+            await self._enforcer.controls_changed(item.selector, f"{item.kind} was lifted")
+            ids.update(dict.fromkeys(await self._enforcer.select(item.selector)))
         names = ", ".join(str(item.selector) for item in found)
-        return Answer(True, f"{request.kind} taken back for {names}", assets=tuple(ids))
+        return Answer(True, f"{request.kind} lifted for {names}", assets=tuple(ids))
 
-    def _retry(self, request: Retry) -> Answer:
-        ids = self._enforcer.select(parse_selector(request.selector))
+    async def _retry(self, request: Retry) -> Answer:
+        ids = await self._enforcer.select(parse_selector(request.selector))
         if not ids:
             raise LehrError(
                 f"no asset is selected by {request.selector}", code="CTL108", fix="see `lehr get assets`"
             )
         for id in ids:
             self._enforcer.wake(id, RETRY)
-        return Answer(True, f"{_count(len(ids))} tried again now", assets=tuple(ids))
+        return Answer(True, f"{_count(len(ids))} will be retried now", assets=tuple(ids))
 
     async def _prune(self, request: PruneHistory) -> Answer:
         before = self._clock.now() - request.seconds

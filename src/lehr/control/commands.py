@@ -33,10 +33,10 @@ def control_of(
     """
     if not request.reason.strip():
         raise LehrError(
-            "a reason is needed", code="CTL109", why="whoever finds this later must know", fix="--reason TEXT"
+            "a reason is needed", code="CTL109", why="later readers need to know why", fix="--reason TEXT"
         )
     if request.seconds is not None and request.seconds <= 0:
-        raise LehrError("the time it stands must be more than nothing", code="CTL110", fix="--for 2h")
+        raise LehrError("the duration must be positive", code="CTL110", fix="--for 2h")
     return Control(
         id=id,
         kind=_KINDS[type(request)],
@@ -78,10 +78,10 @@ def approved(control: Control, request: Approve, waiting: Decision | None) -> Co
     digest = waiting.diff.digest()
     if request.diff_digest is not None and not digest.startswith(request.diff_digest):
         raise LehrError(
-            f"the diff of {id} is not the one that was seen",
+            f"the diff of {id} has changed",
             code="CTL113",
             why=f"it is {digest[:12]} now",
-            fix=f"look at it again with `lehr describe {id}`",
+            fix=f"check it again with `lehr describe {id}`",
         )
     return Control(
         id=control.id,
@@ -112,14 +112,14 @@ def require_overridable(check: str, governing: Sequence[Asset]) -> None:
         raise LehrError(
             f"no check is configured by `{check}`",
             code="CTL114",
-            why="an override names the asset of a check",
+            why="an override must name the asset of a check",
             fix=f"did you mean `{close[0]}`?" if close else _can_be_overridden(possible),
         )
     if check not in possible:
         raise LehrError(
             f"{check} cannot be overridden",
             code="CTL115",
-            why="an override counts only for a check whose asset says `override: true`",
+            why="only checks whose asset has `override: true` can be overridden",
             fix=f"{_can_be_overridden(possible)}; or commit `override: true`, if its type has that field",
         )
 
@@ -144,9 +144,9 @@ def lifted(request: Lift, controls: Sequence[Control]) -> list[Control]:
     if not found:
         others = ", ".join(sorted({str(control.selector) for control in of_kind}))
         raise LehrError(
-            f"no {kind} stands for {selector}",
+            f"no {kind} is active for {selector}",
             code="CTL117",
-            why=f"those that stand are for: {others}" if others else f"no {kind} stands at all",
+            why=f"active ones are for: {others}" if others else f"no {kind} is active",
         )
     return found
 
@@ -161,7 +161,7 @@ def _taken_back(standing: Selector, asked: Selector) -> bool:
 def told_of(pruned: Pruned) -> str:
     """The result of pruning, on one line."""
     if not (pruned.incarnations or pruned.decisions or pruned.operations):
-        return "nothing was old enough to be pruned"
+        return "nothing was old enough to prune"
     return (
         f"pruned: {pruned.incarnations:,} incarnations with {pruned.versions:,} versions of assets, "
         f"{pruned.decisions:,} decisions, {pruned.operations:,} operations"

@@ -62,7 +62,7 @@ def _take(handle: int, state: Path) -> None:
             f"another `lehr run` uses state folder {state}",
             code="CTL118",
             why=f"process {holder} holds its lock",
-            fix="end that one, or give this one a state folder of its own with --state",
+            fix="stop that one, or name another state folder with --state",
         ) from error
 
 
@@ -80,5 +80,5 @@ def _unusable(state: Path, error: OSError) -> LehrError:
         f"state folder {state} cannot be used",
         code="CTL119",
         why=error.strerror or str(error),
-        fix="choose another with --state, or make it one that this user can write to",
+        fix="choose another with --state, or make it writable for this user",
     )

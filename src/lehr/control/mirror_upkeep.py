@@ -53,7 +53,7 @@ async def tidy_up(
                     await tidying.blocking.run(tidying.forget, kept)
             await tidying.blocking.run(tidying.pack)
         except Exception:
-            log.exception("what sources keep could not be tidied up, it is tried again")
+            log.exception("the data kept of sources could not be cleaned up; retrying")
 
 
 def _kept(store: Store) -> frozenset[str]:

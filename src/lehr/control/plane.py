@@ -21,9 +21,8 @@ from lehr.control.mirror_upkeep import Tidying, tidy_up
 from lehr.control.retention import Retention, keep_pruned
 from lehr.control.server import CarryOut
 from lehr.enforce.committer import Committer
-from lehr.enforce.endings import defect_of
 from lehr.enforce.enforcer import Enforcer
-from lehr.enforce.failing import brief
+from lehr.enforce.plugin_errors import defect_of, one_line
 from lehr.model.asset import Partition
 from lehr.model.attempt import Attempt, Publication
 from lehr.model.types import Registry
@@ -66,6 +65,7 @@ class Parts(msgspec.Struct, frozen=True):
 
     Attributes:
         blocking: runs writes to the store.
+        store_reading: runs reads of the store.
         reading: runs reads of the source and validation of the result: a source that hangs, or a million
             changes, hold up no push (invariant I9).
         claims: the register of claims of this host; None where no other partition can exist.
@@ -86,6 +86,7 @@ class Parts(msgspec.Struct, frozen=True):
     chance: Chance
     blocking: Blocking
     reading: Blocking
+    store_reading: Blocking
     look_up: LookUp | None = None
     joins: bool = False
     forget_store: Callable[[], None] = lambda: None
@@ -118,7 +119,9 @@ class ControlPlane:
         self._pruned_at: float | None = None
         self._parts = parts
         self.committer = Committer(parts.store, parts.blocking, parts.clock)
-        runtime = Runtime(partition, parts.store, parts.registry, parts.clock, parts.chance)
+        runtime = Runtime(
+            partition, parts.store, parts.registry, parts.clock, parts.chance, parts.store_reading
+        )
         self.enforcer = Enforcer(runtime, self.committer, parts.plugins, parts.checks, parts.claims)
         self._publisher = Publisher(
             runtime,
@@ -175,7 +178,7 @@ class ControlPlane:
                     incarnation=f"{self.partition}@{attempt.sequence}",
                     changed=len(attempt.changed),
                 )
-                self.enforcer.told()
+                self.enforcer.notify_published(attempt.sequence)
         for listener in self.listeners:
             listener(attempt)
         return attempt
@@ -197,7 +200,7 @@ class ControlPlane:
         self._tasks.append(asyncio.create_task(self._follow_source(), name="source"))
         parts = self._parts
         if parts.tidying is not None:
-            tidying = tidy_up(parts.tidying, parts.store, parts.reading, self._refreshing, parts.clock)
+            tidying = tidy_up(parts.tidying, parts.store, parts.store_reading, self._refreshing, parts.clock)
             self._tasks.append(asyncio.create_task(tidying, name="tidying"))
         if parts.retention is not None:
             pruning = keep_pruned(self.partition, parts.retention, self._ask, parts.clock, self._pruned)
@@ -211,7 +214,7 @@ class ControlPlane:
                 async for _hint in self._parts.source.changes():
                     await self._follow_up()
             except Exception:
-                log.exception("the source failed to say when it changes, it is asked again")
+                log.exception("watching the source for changes failed; retrying")
             await self._parts.clock.sleep(_LOOK_AGAIN_SECONDS)
             await self._follow_up()
 
@@ -224,7 +227,7 @@ class ControlPlane:
                 log.warning("publishing waits for the store", error=str(error))
             self._waits = True
         except Exception:
-            log.exception("a pass over the source broke, the next one comes with its next change")
+            log.exception("a pass over the source failed; the next change starts another one")
 
     async def serve(self) -> None:
         """Run until cancelled.
@@ -291,7 +294,7 @@ async def _closed(what: str, closing: Coroutine[None, None, None]) -> None:
         async with asyncio.timeout(_CLOSE_SECONDS):
             await closing
     except Exception as error:
-        log.warning("not closed in order", what=what, error=brief(error))
+        log.warning("could not be closed cleanly", what=what, error=one_line(error))
 
 
 async def partition_of(parts: Parts) -> Partition:
@@ -312,9 +315,9 @@ async def partition_of(parts: Parts) -> Partition:
         named = await _named_partition(parts)
         if known and named != known[0]:
             raise StalledError(
-                f"the store belongs to partition {known[0]}, and the workspace names {named}",
+                f"the store belongs to partition {known[0]}, but the workspace names {named}",
                 code="CTL121",
-                why="one store keeps one partition",
+                why="a store holds one partition",
                 fix=f"give {named} a schema of its own in the address of the store: ?schema={named}",
             )
     except BaseException:

@@ -62,7 +62,7 @@ async def keep_pruned(
         try:
             total = await pruned(ask, wanted, lambda: clock.sleep(_PAUSE_SECONDS))
         except LehrError as error:
-            log.warning("history could not be pruned, it is tried again later", error=str(error))
+            log.warning("history could not be pruned; retrying later", error=str(error))
         else:
             if total != Pruned():
                 removed(clock.now())

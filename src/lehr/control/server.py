@@ -13,9 +13,8 @@ import msgspec
 import structlog
 
 from lehr.base.errors import DEFECT, LehrError
-from lehr.control.client import SOCKET
 from lehr.control.messages import Answer, AnyRequest
-from lehr.control.socket import listening, peer_user
+from lehr.control.socket import SOCKET, listening, peer_user
 
 log = structlog.get_logger()
 
@@ -59,25 +58,26 @@ class Server:
 
     async def _answer(self, line: bytes, user: int) -> Answer:
         try:
-            return await self._carry_out(_request(line, user), _name(user))
+            return await self._carry_out(_request(line, user), user_name(user))
         except LehrError as error:
             return Answer(False, error.what, error.why, error.fix, error.code)
         except Exception as error:
-            log.exception("a command broke")
-            return Answer(False, "the command broke", why=f"{type(error).__name__}: {error}", code=DEFECT)
+            log.exception("a command failed")
+            return Answer(False, "the command failed", why=f"{type(error).__name__}: {error}", code=DEFECT)
 
 
 def _request(line: bytes, user: int) -> AnyRequest:
     if user not in (os.getuid(), 0):
-        raise LehrError(f"user {user} may not command this program", code="CTL122")
+        raise LehrError(f"user {user} may not control this program", code="CTL122")
     try:
         request: AnyRequest = msgspec.json.decode(line, type=AnyRequest)
     except msgspec.MsgspecError as error:
-        raise LehrError("the command cannot be understood", code="CTL123", why=str(error)) from error
+        raise LehrError("the command is not valid", code="CTL123", why=str(error)) from error
     return request
 
 
-def _name(user: int) -> str:
+def user_name(user: int) -> str:
+    """The name of a user of this machine, or the number of one without a name."""
     try:
         return pwd.getpwuid(user).pw_name
     except KeyError:

@@ -27,6 +27,7 @@ import msgspec
 from lehr.base.digest import digest_bytes, short
 from lehr.base.errors import LehrError
 from lehr.base.real_paths import weakness
+from lehr.base.text import writable
 
 UNUSED = ".lehr"
 """A folder of this name in a workspace is reported, never read."""
@@ -73,7 +74,7 @@ def states(environment: Mapping[str, str] | None = None) -> Path:
     if given.startswith("/"):
         return Path(given)
     home = known.get("XDG_STATE_HOME", "")
-    if home.startswith("/"):  # the specification says to ignore relative paths
+    if home.startswith("/"):  # the specification requires ignoring relative paths
         return Path(home) / "lehr"
     if os.geteuid() == 0:
         return _SYSTEM
@@ -81,7 +82,7 @@ def states(environment: Mapping[str, str] | None = None) -> Path:
         return Path("~/.local/state/lehr").expanduser().absolute()
     except RuntimeError as error:
         raise LehrError(
-            "there is no place for state",
+            "there is no default place for state",
             code="CTL125",
             why="this user has no home directory",
             fix="set XDG_STATE_HOME, or name a folder with --state",
@@ -113,9 +114,16 @@ def require_own(state: Path) -> tuple[str, ...]:
         What was repaired, as a message.
 
     Raises:
-        LehrError: another user can, or git writes there.
+        LehrError: another user can, git writes there, or its path is not UTF-8.
     """
     state = state.absolute()
+    if (real := os.path.realpath(state)) != writable(real):
+        raise LehrError(
+            f"the path of state folder {real} is not UTF-8",
+            code="CTL135",
+            why="registers of claims, which other programs read, hold it as text",
+            fix="name another folder with --state",
+        )
     _require_outside_git(state)
     user = os.geteuid()
     try:
@@ -126,7 +134,7 @@ def require_own(state: Path) -> tuple[str, ...]:
             f"state folder {state} cannot be used",
             code="CTL119",
             why=error.strerror or str(error),
-            fix="choose another with --state, or make it one that this user can write to",
+            fix="choose another with --state, or make it writable for this user",
         ) from error
     if found is not None:
         raise _replaceable(state, found.path, found.why, found.fix)
@@ -140,8 +148,8 @@ def require_own(state: Path) -> tuple[str, ...]:
         raise LehrError(
             f"state folder {state} belongs to user {status.st_uid}",
             code="CTL127",
-            why="whoever owns it decides what is in it",
-            fix="ask as that user, or name another folder with --state",
+            why="its owner controls its content",
+            fix="run this as that user, or name another folder with --state",
         )
     return (*_require_mode(state, status), *_require_files(state, user))
 
@@ -158,7 +166,7 @@ def _require_outside_git(state: Path) -> None:
                 f"state folder {state} is in the git work tree {folder}",
                 code="CTL128",
                 why="pulling a commit can overwrite state there, and `git clean` can delete it",
-                fix="name a folder outside of it with --state, or leave --state out",
+                fix="name a folder outside it with --state, or omit --state",
             )
 
 
@@ -176,13 +184,13 @@ def _require_mode(state: Path, status: os.stat_result) -> tuple[str, ...]:
         return ()
     if not _is_default(state):
         raise LehrError(
-            f"others may look into state folder {state}",
+            f"other users can read state folder {state}",
             code="CTL129",
-            why=f"its mode is {mode:04o}; state is its owner's alone",
+            why=f"its mode is {mode:04o}; only its owner should have access",
             fix=f"chmod 700 {state}",
         )
     os.chmod(state, 0o700)
-    return (f"others could look into {state} (mode {mode:04o}); its mode is 0700 now",)
+    return (f"other users could read {state} (mode {mode:04o}); its mode is now 0700",)
 
 
 def _require_files(state: Path, user: int) -> tuple[str, ...]:
@@ -201,14 +209,14 @@ def _require_files(state: Path, user: int) -> tuple[str, ...]:
         if stat.S_ISREG(status.st_mode) and status.st_mode & 0o077 and entry.name != _KEY:
             os.chmod(entry.path, 0o600)
             wide.append(entry.name)
-    return (f"files in {state} are mode 0600 now: {', '.join(sorted(wide))}",) if wide else ()
+    return (f"changed the mode of files in {state} to 0600: {', '.join(sorted(wide))}",) if wide else ()
 
 
 def _replaceable(state: Path, path: str, why: str, fix: str) -> LehrError:
     return LehrError(
         f"state folder {state} is not safe to use",
         code="CTL130",
-        why=f"{path}: {why}, so that another user could put another state there",
+        why=f"{path}: {why}, so another user could replace the state",
         fix=fix or "name another folder with --state",
     )
 
@@ -272,7 +280,7 @@ def write_record(state: Path, folder: Path, partition: str) -> None:
             f"{path} cannot be written",
             code="CTL132",
             why=error.strerror or str(error),
-            fix="see to its disk",
+            fix="check its disk",
         ) from error
 
 
@@ -286,9 +294,9 @@ def require_partition(state: Path, partition: str) -> None:
     if record is None or not record.partition or record.partition == partition:
         return
     raise LehrError(
-        f"the workspace is of partition {partition}, but state folder {state} of {record.partition}",
+        f"the workspace belongs to partition {partition}, but state folder {state} to {record.partition}",
         code="CTL133",
-        why="pins, freezes and pushes under way of one partition mean nothing to another",
+        why="pins, freezes and running pushes of one partition mean nothing to another",
         fix=f"name another folder with --state; or, if {record.partition} is gone for good, remove this one",
     )
 
@@ -315,9 +323,9 @@ def require_not_moved(folder: Path) -> None:
     """
     for state, record in moved_from(folder):
         raise LehrError(
-            f"{folder} has no state, but looks as if it was {record.path} before",
+            f"{folder} has no state, but was probably {record.path} before",
             code="CTL134",
-            why=f"state folder {state} is that of partition {record.partition} there, which is gone",
+            why=f"state folder {state} belongs to partition {record.partition} there, which is gone",
             fix=f"run `lehr state move {record.path}` to take its state along; "
-            f"or, to begin anew, remove {state}",
+            f"or, to start over, remove {state}",
         )

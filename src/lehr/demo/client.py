@@ -1,59 +1,85 @@
-"""A client of the example's web program, and ports for the program to listen on."""
+"""Clients of the examples' web programs, and ports for the programs to listen on."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import socket
-from collections.abc import Sequence
-from types import TracebackType
+from collections.abc import AsyncIterator, Sequence
 from typing import NamedTuple, Self
 
 from lehr.base.chance import Chance
 from lehr.base.clock import Clock
 from lehr.base.errors import LehrError
 
-_TIMEOUT = 5.0
+_TIMEOUT = 10.0
 _BETWEEN = 0.01
 _TRIES = 200
 _LOWEST, _HIGHEST = 15_000, 30_000  # below the ports that the kernel gives to connecting clients
 
 
-class Answer(NamedTuple):
-    """An answer of one replica; `process` is the pid that it reports."""
+class Heard(NamedTuple):
+    """Result of one request; `process` is the pid that the replica reports."""
 
-    body: str
+    status: int
+    version: str
+    cluster: str
     process: int
+    body: str
 
 
-async def get(port: int) -> Answer:
-    """The page, from the replica that listens on `port`.
+class Connection:
+    """A connection to the web program on this machine, as an asynchronous context manager."""
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+        self.kept = True
+
+    async def __aenter__(self) -> Self:
+        async with asyncio.timeout(_TIMEOUT):
+            self._reader, self._writer = await asyncio.open_connection("127.0.0.1", self._port)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._writer.close()
+        with contextlib.suppress(OSError):
+            await self._writer.wait_closed()
+
+    async def get(self) -> Heard:
+        """The page; afterwards `kept` is True if the connection can be reused."""
+        async with asyncio.timeout(_TIMEOUT):
+            self._writer.write(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            head = (await self._reader.readuntil(b"\r\n\r\n")).decode("latin-1")
+            first, *lines = head.rstrip("\r\n").split("\r\n")
+            headers = {
+                name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)
+            }
+            body = await self._reader.readexactly(int(headers.get("content-length", "0")))
+        self.kept = headers.get("connection", "").lower() != "close"
+        return Heard(
+            int(first.split()[1]),
+            headers.get("version", ""),
+            headers.get("cluster", ""),
+            int(headers.get("process", "0")),
+            body.decode(errors="replace"),
+        )
+
+
+async def ask(port: int) -> Heard:
+    """One request over its own connection.
 
     Raises:
-        OSError: it does not answer, or not with 200.
+        OSError: there is no answer.
     """
     try:
-        async with asyncio.timeout(_TIMEOUT):
-            reader, writer = await asyncio.open_connection("127.0.0.1", port)
-            try:
-                writer.write(b"GET / HTTP/1.0\r\nHost: localhost\r\n\r\n")
-                answer = (await reader.read()).decode()
-            finally:
-                writer.close()
-    except TimeoutError as error:
-        raise OSError(f"port {port} does not answer") from error
-    head, _, body = answer.partition("\r\n\r\n")
-    lines = head.splitlines() or [""]
-    if " 200 " not in lines[0]:
-        raise OSError(f"port {port} answers {lines[0]!r}")
-    headers = dict(line.split(": ", 1) for line in lines[1:])
-    return Answer(body, int(headers["Process"]))
+        async with Connection(port) as connection:
+            return await connection.get()
+    except (TimeoutError, EOFError, ValueError, asyncio.LimitOverrunError) as error:
+        raise OSError(f"port {port} does not answer: {type(error).__name__}") from error
 
 
 class Traffic:
-    """A client that asks all the time, as a balancer does: the other replica, when one refuses.
-
-    Use it as an asynchronous context manager.
+    """A client that sends requests continuously and, like a balancer, tries the other replica if one refuses.
 
     Attributes:
         answered: requests that were answered.
@@ -65,21 +91,19 @@ class Traffic:
     def __init__(self, ports: Sequence[int], clock: Clock) -> None:
         self._ports = list(ports)
         self._clock = clock
-        self._task: asyncio.Task[None] | None = None
         self.answered = self.moved = self.failed = 0
         self.bodies: list[str] = []
 
-    async def __aenter__(self) -> Self:
-        self._task = asyncio.create_task(self._ask_for_ever())
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        assert self._task is not None
-        self._task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await self._task
+    @contextlib.asynccontextmanager
+    async def sent(self) -> AsyncIterator[Self]:
+        """Send requests while the context is active."""
+        task = asyncio.create_task(self._ask_for_ever())
+        try:
+            yield self
+        finally:
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
 
     async def _ask_for_ever(self) -> None:
         while True:
@@ -90,32 +114,16 @@ class Traffic:
     async def _ask(self) -> None:
         for attempt, port in enumerate(self._ports):
             try:
-                answer = await get(port)
+                heard = await ask(port)
             except OSError:
                 continue
-            self.answered += 1
-            self.moved += attempt > 0
-            if answer.body not in self.bodies:
-                self.bodies.append(answer.body)
-            return
+            if heard.status == 200:
+                self.answered += 1
+                self.moved += attempt > 0
+                if heard.body not in self.bodies:
+                    self.bodies.append(heard.body)
+                return
         self.failed += 1
-
-
-def free_ports(count: int, chance: Chance) -> int:
-    """The first of `count` ports in a row that no process listens on now.
-
-    Raises:
-        LehrError: none were found.
-    """
-    for _ in range(_TRIES):
-        base = int(chance.uniform(_LOWEST, _HIGHEST))
-        if all(_is_free(port) for port in range(base, base + count)):
-            return base
-    raise LehrError(
-        f"no {count} free ports in a row were found",
-        code="DEM106",
-        why=f"between {_LOWEST} and {_HIGHEST} all seem taken",
-    )
 
 
 class PortRange:
@@ -136,7 +144,7 @@ class PortRange:
             first = int(chance.uniform(_LOWEST, _HIGHEST)) // count * count
             try:
                 # An abstract name belongs to the process that has bound it, and is free again when
-                # that ends.
+                # the process ends.
                 self._claim.bind(f"\0lehr-demo-ports-{first}-{count}")
             except OSError:
                 continue
@@ -146,10 +154,14 @@ class PortRange:
             self._claim.close()
             self._claim = socket.socket(socket.AF_UNIX)
         self._claim.close()
-        raise LehrError(f"no {count} free ports in a row were found", code="DEM107")
+        raise LehrError(
+            f"no {count} consecutive free ports found",
+            code="DEM106",
+            why=f"all ports between {_LOWEST} and {_HIGHEST} seem to be in use",
+        )
 
     def release(self) -> None:
-        """Let others have them."""
+        """Release them."""
         self._claim.close()
 
 

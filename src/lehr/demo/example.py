@@ -17,20 +17,20 @@ Scene = Callable[[AnyStage], Coroutine[None, None, None]]
 
 
 class Suggestion(NamedTuple):
-    """Something for people to try: what there is to see, and the commands."""
+    """A suggestion for users: what to observe, and the commands."""
 
     text: str
     commands: tuple[tuple[str, ...], ...]
 
 
 class Example(NamedTuple, Generic[AnyStage]):
-    """An example's scenes, and what they play on.
+    """The scenes of an example and their stage.
 
     Attributes:
-        stage: makes what the scenes play on.
-        scenes: in order. Each but the first rests on the first alone; its title is the first line of
-            its docstring.
-        things_to_try: after the last scene.
+        stage: creates the stage of the scenes.
+        scenes: in order. Each but the first only depends on the first; its title is the first line of its
+            docstring.
+        things_to_try: shown after the last scene.
     """
 
     stage: Callable[[Path, Narrator, Clock], AnyStage]
@@ -39,7 +39,7 @@ class Example(NamedTuple, Generic[AnyStage]):
 
 
 def title(scene: Scene[AnyStage]) -> str:
-    """What the scene is about."""
+    """The title of the scene."""
     return (scene.__doc__ or "").partition("\n")[0].rstrip(".")
 
 
@@ -47,7 +47,7 @@ async def play_scene(stage: AnyStage, number: int, scene: Scene[AnyStage]) -> No
     """Play one scene.
 
     Raises:
-        SceneError: it did not come out as it should.
+        SceneError: it failed.
     """
     stage.narrator.scene(number, title(scene))
     try:
@@ -55,4 +55,4 @@ async def play_scene(stage: AnyStage, number: int, scene: Scene[AnyStage]) -> No
     except (OSError, AssertionError, LookupError, ValueError) as error:
         why = f"{type(error).__name__}: {error}"
         details = traceback.format_exc()
-        raise SceneError(f"scene {number} broke off", code="DEM108", why=why, details=details) from error
+        raise SceneError(f"scene {number} failed", code="DEM108", why=why, details=details) from error

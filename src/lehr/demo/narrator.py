@@ -1,4 +1,4 @@
-"""Narrates: with colours on a terminal, in plain lines elsewhere."""
+"""The narrator: colours on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ class Narrator:
         self.heading(f"{number}. {title}")
 
     def heading(self, text: str) -> None:
-        """What the lines that follow are about."""
+        """The topic of the following lines."""
         self._line(f"--- {text}" if self.console is None else f"\n{text}", "bold blue")
 
     def say(self, text: str) -> None:
-        """What is done now, and why it is worth watching."""
-        # A path that is broken in two cannot be copied.
+        """Narrate the next step, and why it is worth watching."""
+        # A path broken over two lines cannot be copied.
         self._line(textwrap.fill(text, _WIDTH, break_on_hyphens=False, break_long_words=False))
 
     def shell(self, command: Sequence[str], output: str = "") -> None:
@@ -55,7 +55,7 @@ class Narrator:
             self._line(f"{_INDENT}  ... and {len(lines) - _MOST_LINES} more lines", "dim")
 
     def holds(self, claim: str) -> None:
-        """Something that the program has checked."""
+        """A claim that the program has checked."""
         self._line(f"{_INDENT}ok  {claim}", "green")
 
     def _line(self, text: str, style: str = "") -> None:
@@ -68,7 +68,7 @@ class Narrator:
 
 
 def _quoted(word: str) -> str:
-    """`word` as people would write it in a shell: `shlex` knows single quotes alone."""
+    """`word` quoted as people would in a shell: `shlex` only uses single quotes."""
     if "'" in word and not any(character in word for character in '"$`\\!'):
         return f'"{word}"'
     return shlex.quote(word)

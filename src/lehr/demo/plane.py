@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import functools
 import os
 import signal
 import sys
@@ -14,23 +13,23 @@ from pathlib import Path
 from lehr import wiring
 from lehr.base.clock import Clock
 from lehr.base.errors import LehrError
-from lehr.control.client import SOCKET
+from lehr.control.socket import SOCKET
 from lehr.control.state_folder import default_state
-from lehr.demo.repository import environment
+from lehr.demo.repository import environment, run_program
 from lehr.model.attempt import Attempt
-from lehr.model.types import Registry
+from lehr.model.operation import Operation
 from lehr.query.asset_rows import rows
 from lehr.query.partition_view import Reading
 from lehr.query.wait_conditions import not_converged
 
 LEHR = (sys.executable, "-c", "import sys; from lehr.cli.main import main; sys.exit(main())")
-"""The program that this one is, whether it is installed or only importable."""
+"""The program itself, whether it is installed or only importable."""
 
 _STOP_SECONDS = 20.0
 
 
 class Plane:
-    """`lehr run` on the workspace at `folder`, and the state that it keeps of it.
+    """`lehr run` on the workspace at `folder`, and its state.
 
     Args:
         log: file for its output.
@@ -50,7 +49,7 @@ class Plane:
         return self._process.pid
 
     async def start(self) -> None:
-        """Start `lehr run`. In its own session: Ctrl-C is for the demo, which then ends it."""
+        """Start `lehr run` in its own session: Ctrl-C is for the demo, which then ends it."""
         with self._log.open("ab") as log:
             self._process = await asyncio.create_subprocess_exec(
                 *LEHR,
@@ -64,13 +63,13 @@ class Plane:
             )
 
     async def kill(self) -> None:
-        """End it as a power cut would: without a word."""
+        """End it as a power cut would: without notice."""
         assert self._process is not None
         self._process.kill()
         await self._process.wait()
 
     async def stop(self) -> None:
-        """Ask it to end; insist after some seconds. Production continues."""
+        """Terminate it; kill it after some seconds. Production continues."""
         if self._process is None or self._process.returncode is not None:
             return
         self._process.terminate()
@@ -88,7 +87,7 @@ class Plane:
     def check_running(self) -> None:
         """Raise a LehrError, with its last output, if it has ended."""
         if self._process is not None and self._process.returncode is not None:
-            what = f"`lehr run` ended with {self._process.returncode}"
+            what = f"`lehr run` exited with {self._process.returncode}"
             raise LehrError(what, code="DEM109", why=self.last_words().rpartition("\n")[2])
 
     def last_words(self) -> str:
@@ -99,21 +98,12 @@ class Plane:
 
     async def ask(self, *arguments: str) -> tuple[int, str]:
         """Run a `lehr` command in the workspace. Returns its exit code and all its output."""
-        process = await asyncio.create_subprocess_exec(
-            *(*LEHR, *arguments),
-            cwd=self._folder,
-            env=environment(),
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
-        )
-        output, _ = await process.communicate()
-        assert process.returncode is not None
-        return process.returncode, output.decode(errors="replace")
+        code, output, _errors = await run_program((*LEHR, *arguments), self._folder)
+        return code, output
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[Reading | None]:
-        """What the state contains now; None while it has nothing yet."""
+        """The current content of the state; None while it is empty."""
         if not (self.state / SOCKET).exists():  # made after the state file
             yield None
             return
@@ -123,7 +113,19 @@ class Plane:
                 yield None
                 return
             first = partitions[0]
-            yield Reading(store, first, self._clock.now(), _inert)
+            yield Reading(store, first, self._clock.now(), lambda kind: wiring.known_types().inert(kind))
+
+    @contextlib.contextmanager
+    def content(self) -> Iterator[Reading]:
+        """As `reading`, once something was published."""
+        with self.reading() as reading:
+            assert reading is not None
+            yield reading
+
+    def operations(self, limit: int = 10_000) -> list[Operation]:
+        """Pushes, newest first."""
+        with self.content() as reading:
+            return reading.records.operations(reading.partition, limit=limit)
 
     def attempt(self) -> Attempt | None:
         """Result of the last pass over the source."""
@@ -131,20 +133,20 @@ class Plane:
             return None if reading is None else reading.records.attempt(reading.partition)
 
     def waiting(self) -> list[str]:
-        """A line for each asset that is not as the newest incarnation has it; all are, if there is none."""
+        """A line for each asset that does not match the newest incarnation; empty if all do."""
         with self.reading() as reading:
             if reading is None:
-                return ["nothing is published yet"]
+                return ["nothing published yet"]
             found = not_converged(reading, rows(reading))
             return [f"{row.id}: {row.status} {row.reason} {row.message}" for row in found]
 
     async def stop_production(self) -> None:
-        """End the supervisords of this state folder, and thereby every process they keep up."""
+        """End the supervisords of this state folder, and with them all their processes."""
         await asyncio.gather(*map(_end, self.state.glob("supervisor/*/supervisord.pid")))
 
 
 async def _end(record: Path) -> None:
-    """End the supervisord whose pid `record` holds, if that is what this pid still is."""
+    """End the supervisord whose pid is in `record`, if the pid still belongs to it."""
     handle = _handle(record)
     if handle is None:
         return
@@ -158,7 +160,7 @@ async def _end(record: Path) -> None:
 
 
 def _handle(record: Path) -> int | None:
-    """A pidfd of the process whose pid `record` holds; None unless it works in the folder of `record`."""
+    """A pidfd of the process whose pid is in `record`; None unless it runs in the folder of `record`."""
     try:
         pid = int(record.read_text())
         handle = os.pidfd_open(pid)
@@ -172,7 +174,7 @@ def _handle(record: Path) -> int | None:
 
 
 async def _gone(handle: int) -> None:
-    """Wait until the process behind a pidfd has ended, but not for ever."""
+    """Wait until the process behind a pidfd has ended, but not forever."""
     loop, ended = asyncio.get_running_loop(), asyncio.Event()
     loop.add_reader(handle, ended.set)
     try:
@@ -182,13 +184,3 @@ async def _gone(handle: int) -> None:
         signal.pidfd_send_signal(handle, signal.SIGKILL)
     finally:
         loop.remove_reader(handle)
-
-
-@functools.cache
-def _registry() -> Registry:
-    """All types; the examples declare none of their own. Slow at the first call."""
-    return wiring.registry()
-
-
-def _inert(type: str) -> bool:
-    return _registry().inert(type)

@@ -19,13 +19,30 @@ _SETTINGS = {
 
 
 def environment() -> dict[str, str]:
-    """Ours, without what would make git or `lehr` look elsewhere or print otherwise.
+    """Our environment, without variables that redirect git or `lehr` or change their output.
 
-    `python3` is the one that runs this, so that the examples' programs find what is installed for it.
+    `python3` is the interpreter that runs this, so that the programs of the examples find its packages.
     """
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("GIT_", "LEHR_"))}
     return kept | {"PATH": path, "NO_COLOR": "1", "COLUMNS": "100", "PYTHONWARNINGS": "ignore"}
+
+
+async def run_program(
+    command: Sequence[str], folder: Path, errors: int = asyncio.subprocess.STDOUT
+) -> tuple[int, str, str]:
+    """Run a program in `folder`. Returns its exit code, its output and, where they are apart, its errors."""
+    process = await asyncio.create_subprocess_exec(
+        *command,
+        cwd=folder,
+        env=environment(),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=errors,
+    )
+    said = [(text or b"").decode(errors="replace") for text in await process.communicate()]
+    assert process.returncode is not None
+    return process.returncode, said[0], said[1]
 
 
 class Repository:
@@ -38,14 +55,14 @@ class Repository:
         """Make the folder its own repository, wherever it lies, with `paths` in the first commit.
 
         Raises:
-            LehrError: git is not there, or refuses.
+            LehrError: git is missing, or refuses.
         """
         await self._git("init", "--quiet", "--initial-branch=main")
-        # Kept in the repository: a user who tries the demo may not have given git a name yet.
+        # Stored in the repository: the user may not have configured a name for git yet.
         for name, value in _SETTINGS.items():
             await self._git("config", name, value)
         await self._git("add", "--", *paths)
-        await self._git("commit", "--quiet", "-m", "A first workspace of Lehr")
+        await self._git("commit", "--quiet", "-m", "Create a Lehr workspace")
 
     def read(self, path: str) -> str:
         """A file of the work tree."""
@@ -74,20 +91,13 @@ class Repository:
 
     async def _git(self, *arguments: str) -> str:
         try:
-            process = await asyncio.create_subprocess_exec(
-                *("git", *arguments),
-                cwd=self.folder,
-                env=environment(),
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.PIPE,
+            code, output, errors = await run_program(
+                ("git", *arguments), self.folder, errors=asyncio.subprocess.PIPE
             )
         except FileNotFoundError as error:
             raise LehrError(
-                "there is no git here", code="DEM110", fix="install git: the demo commits its changes"
+                "git is not installed", code="DEM110", fix="install git: the demo commits its changes"
             ) from error
-        output, errors = await process.communicate()
-        if process.returncode:
-            raise LehrError(
-                f"git {arguments[0]} failed", code="DEM111", why=errors.decode(errors="replace").strip()
-            )
-        return output.decode()
+        if code:
+            raise LehrError(f"git {arguments[0]} failed", code="DEM111", why=errors.strip())
+        return output

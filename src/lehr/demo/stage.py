@@ -6,12 +6,17 @@ import shutil
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 
+from lehr.base.chance import Chance
 from lehr.base.clock import Clock
+from lehr.base.diagnostics import Diagnostic
 from lehr.base.errors import LehrError
+from lehr.demo.client import PortRange
 from lehr.demo.narrator import Narrator
 from lehr.demo.plane import Plane
 from lehr.demo.repository import Repository
-from lehr.model.attempt import Attempt
+from lehr.model.asset import AssetId, AssetKey
+from lehr.model.attempt import Attempt, Publication
+from lehr.model.operation import Operation
 from lehr.templates import write_template
 
 _POLL = 0.03
@@ -19,10 +24,10 @@ _PATIENCE = 60.0
 
 
 class SceneError(LehrError):
-    """A scene did not come out as it should.
+    """A scene failed.
 
     Attributes:
-        details: several lines for readers who look into it.
+        details: several lines for debugging.
     """
 
     def __init__(self, what: str, *, code: str = "", why: str = "", details: str = "") -> None:
@@ -31,7 +36,7 @@ class SceneError(LehrError):
 
 
 class Stage:
-    """Everything that one demo has started and made, all of it below `folder` but for the state.
+    """Everything that one demo has started and created: all below `folder`, except the state.
 
     Args:
         example: name of the template that the workspace is made from.
@@ -49,6 +54,17 @@ class Stage:
         self.production = self.workspace / "production"
         self.repository = Repository(self.workspace)
         self.plane = Plane(self.workspace, folder / "lehr-run.log", clock)
+        self._ports: PortRange | None = None
+
+    @property
+    def port(self) -> int:
+        """The first of the ports that this demo has taken."""
+        assert self._ports is not None
+        return self._ports.first
+
+    def take_ports(self, count: int) -> None:
+        """Take consecutive ports, until the end."""
+        self._ports = PortRange(count, Chance())
 
     async def make_workspace(self, edits: Mapping[str, Callable[[str], str]]) -> str:
         """`lehr init`, and a commit with `edits`, by path. Returns the commit."""
@@ -60,12 +76,14 @@ class Stage:
         return await self.repository.commit("Ports that are free on this machine", changed)
 
     async def close(self, *, keep: bool) -> None:
-        """End everything that was started, and nothing else; delete folder and state unless they are kept."""
+        """End everything that was started, and nothing else; delete folder and state unless kept."""
         await self.plane.stop()
         await self.plane.stop_production()
         if not keep:
             shutil.rmtree(self.folder, ignore_errors=True)
             shutil.rmtree(self.plane.state, ignore_errors=True)
+        if self._ports is not None:
+            self._ports.release()
 
     # --- doing -----------------------------------------------------------------------
 
@@ -76,11 +94,23 @@ class Stage:
             self.narrator.shell(("lehr", *arguments), output)
         if code != expected:
             raise SceneError(
-                f"`lehr {' '.join(arguments)}` ended with {code}, not {expected}",
+                f"`lehr {' '.join(arguments)}` exited with {code}, not {expected}",
                 code="DEM114",
                 details=output,
             )
         return output
+
+    async def start(self) -> float:
+        """Start `lehr run`. Returns the monotonic time of the start."""
+        self.narrator.shell(("lehr", "run"))
+        began = self.clock.monotonic()
+        await self.plane.start()
+        return began
+
+    async def kill_run(self) -> None:
+        """Kill `lehr run` without notice."""
+        self.narrator.shell(("kill", "-9", str(self.plane.process)))
+        await self.plane.kill()
 
     async def commit(self, message: str, edits: Mapping[str, str | None]) -> Attempt:
         """Commit, show the commit, and wait for the result of the pass over it."""
@@ -104,31 +134,25 @@ class Stage:
                 found.append(attempt)
             return bool(found)
 
-        await self.until(f"commit {commit[:8]} is looked at", seen)
+        await self.until(f"commit {commit[:8]} is processed", seen)
         return found[-1]
 
     async def converged(self) -> None:
-        """Wait until everything is as the newest incarnation has it."""
+        """Wait until everything matches the newest incarnation."""
         await self.until("everything is as intended", lambda: not self.plane.waiting())
 
-    def operations(self, asset: str) -> int:
-        """How many pushes of `asset` there were."""
-        with self.plane.reading() as reading:
-            assert reading is not None
-            found = reading.records.operations(reading.partition, limit=1000)
-            return sum(operation.asset == asset for operation in found)
+    def operations(self, asset: str) -> list[Operation]:
+        """Pushes of `asset`, newest first."""
+        return [operation for operation in self.plane.operations() if operation.asset == asset]
 
     def status(self, asset: str) -> tuple[str, str]:
         """Status and reason of `asset`; empty before its first turn."""
-        with self.plane.reading() as reading:
-            assert reading is not None
-            for standing in reading.records.standings(reading.partition):
-                if standing.asset == asset:
-                    return str(standing.condition.status), standing.condition.reason
-        return "", ""
+        with self.plane.content() as reading:
+            standing = reading.records.standing(AssetKey(reading.partition, AssetId(asset)))
+        return ("", "") if standing is None else (str(standing.condition.status), standing.condition.reason)
 
     def traffic_told(self) -> str:
-        """One line about the clients, and the answers they get; empty without clients."""
+        """One line about the clients and their answers; empty without clients."""
         return ""
 
     # --- judging ---------------------------------------------------------------------
@@ -137,7 +161,7 @@ class Stage:
         """Wait until `holds()`; returns the seconds that took.
 
         Raises:
-            SceneError: it does not become true in time; reports how everything is instead.
+            SceneError: it does not become true in time; reports the actual status.
         """
         began = self.clock.monotonic()
         while True:
@@ -146,7 +170,7 @@ class Stage:
                 return self.clock.monotonic() - began
             self.plane.check_running()
             if self.clock.monotonic() - began > _PATIENCE:
-                what = f"in {_PATIENCE:g} s it did not come true that {what}"
+                what = f"timed out after {_PATIENCE:g}s waiting until {what}"
                 raise SceneError(what, code="DEM115", details="\n".join(self.circumstances()))
             await self.clock.sleep(_POLL)
 
@@ -157,11 +181,50 @@ class Stage:
             SceneError: it does not.
         """
         if not holds:
-            raise SceneError(
-                f"this does not hold: {claim}", code="DEM116", details="\n".join(self.circumstances())
-            )
+            raise SceneError(f"check failed: {claim}", code="DEM116", details="\n".join(self.circumstances()))
         self.narrator.holds(claim)
 
+    async def refused(
+        self,
+        message: str,
+        edits: Mapping[str, str | None],
+        meant: Callable[[Diagnostic], bool],
+        fingerprint: Callable[[], Awaitable[object]],
+        untouched: str,
+    ) -> None:
+        """Commit a mistake, check that it is refused with its place and changes nothing, and undo it.
+
+        Args:
+            meant: whether a problem is the one that the mistake should have.
+            fingerprint: changes when anything in production is touched.
+            untouched: the claim that nothing was.
+        """
+        before = await fingerprint()
+        attempt = await self.commit(message, edits)
+        await self.lehr("validate", expected=1)
+        refused = attempt.publication is Publication.REFUSED
+        self.check(refused, f"refused; incarnation {attempt.sequence} stays in force")
+        found = [item.at for item in attempt.diagnostics if meant(item)]
+        self.check(bool(found), f"the error points to {found[0] if found else 'nowhere'}")
+        self.check(await fingerprint() == before, untouched)
+        undone = await self.revert()
+        self.check(undone.publication is Publication.UNCHANGED, "after the revert, there is nothing to do")
+
+    async def removal_refused(self, message: str, edits: Mapping[str, str | None]) -> None:
+        """Commit the removal of a declaration, and check that it is refused."""
+        attempt = await self.commit(message, edits)
+        said = await self.lehr("validate", expected=1)
+        self.check(attempt.publication is Publication.REFUSED, "refused")
+        self.check("lehr.Turndown" in said and "let_go" in said, "the error names both ways out")
+
     def circumstances(self) -> list[str]:
-        """Lines for a person who looks into a scene that failed."""
+        """Lines for debugging a scene that failed."""
         return [*self.plane.waiting(), self.plane.last_words()]
+
+
+def reads(file: Path, text: str) -> bool:
+    """Whether `file` exists and contains exactly `text`."""
+    try:
+        return file.read_text() == text
+    except FileNotFoundError:
+        return False

@@ -1,18 +1,19 @@
-"""What would be, were something done: the decisions of other packages, over what nobody has published.
+"""Dry runs: the decisions of other packages, applied to intent that is not published.
 
-In: a workspace as it is generated, the store, plugins and checks. Out: frozen values, for whoever shows them.
+In: a generated workspace, the store, plugins and checks. Out: frozen values, for the CLI to show.
 
 Architecture invariants:
 
 * Nothing is written, and no plugin is asked to push.
-* Nothing is decided here that a run decides: a plan is made of the turns of `lehr.enforce`, whose last
-  effect, the push, is only told.
+* This package never decides what a run decides: a plan consists of the turns of `lehr.enforce`, whose last
+  effect, the push, is only reported.
 
 | | what |
 |---|---|
-| `candidate` | the incarnation that a workspace would become |
-| `supposed` | what admission answers to one push after the other |
+| `candidate` | the incarnation that publishing a workspace would create |
+| `supposed` | admission of simulated pushes, one after the other |
 | `planner` | the turns of all assets, up to their pushes |
-| `drafts` | which drafts of what production has can be adopted as they are |
-| `examples`, `example_effects` | what policies make of their examples |
+| `promotion` | which incarnation of another partition a source would be pinned to |
+| `drafts` | which drafts of existing production can be adopted unchanged |
+| `examples`, `example_effects` | the examples of policies, and their results |
 """

@@ -1,4 +1,4 @@
-"""The incarnation that a workspace would become: read as if it were published."""
+"""The incarnation that publishing a workspace would create, readable as if it were published."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _NOBODY_KNOWS = Digest("candidate")
 
 
 class CandidateIntent:
-    """What turns read of `lehr.sdk.store.StoredIntent`: published intent, and one incarnation more.
+    """The part of `lehr.sdk.store.StoredIntent` that turns read: published intent, and one more incarnation.
 
-    Where the workspace changes nothing, there is none more, as nothing would be published.
+    If the workspace changes nothing, there is no additional incarnation, because nothing would be published.
 
     Attributes:
         newest: header of the newest incarnation.
@@ -33,12 +33,12 @@ class CandidateIntent:
         registry: Registry,
         now: float,
     ) -> None:
-        """Lay a workspace over what was published.
+        """Lay a workspace over published intent.
 
         Args:
-            newest: what the workspace is compared with; None before the first.
-            assets: all that it declares; `changes`: how they differ from `newest`.
-            now: wall-clock seconds, at which it would be published.
+            newest: the incarnation that the workspace is compared with; None before the first.
+            assets: all assets of the workspace; `changes`: how they differ from `newest`.
+            now: wall-clock seconds at which it would be published.
         """
         self._published = published
         self._partition = partition
@@ -53,10 +53,10 @@ class CandidateIntent:
         else:
             self._published_last = newest.sequence
         self.newest = newest
-        self.versions = published.versions  # of what has departed, whose last version was published
+        self.versions = published.versions  # of assets that have left intent, so published ones
 
     def incarnation(self, partition: Partition, sequence: int) -> Incarnation | None:
-        """As `StoredIntent.incarnation`; here as below, that of the workspace is known, too."""
+        """As `StoredIntent.incarnation`. All methods also know the incarnation of the workspace."""
         if sequence > self._published_last:
             return self.newest
         return self._published.incarnation(partition, sequence)
@@ -74,11 +74,12 @@ class CandidateIntent:
         for _id, asset in sorted(self._assets.items()):
             yield Head(asset.id, asset.type, asset.digest)
 
-    def last(self, key: AssetKey) -> tuple[Asset, int] | None:
+    def last(self, key: AssetKey, sequence: int | None = None) -> tuple[Asset, int] | None:
         asset = self._assets.get(key.id)
-        if asset is not None and key.id in self._changes:
+        is_newest = sequence is None or sequence >= self.newest.sequence
+        if asset is not None and key.id in self._changes and is_newest:
             return asset, self.newest.sequence
-        return self._published.last(key)
+        return self._published.last(key, sequence)
 
     def next_change(self, key: AssetKey, sequence: int) -> int | None:
         found = self._published.next_change(key, sequence)
@@ -92,13 +93,13 @@ class CandidateIntent:
         since = self._published.addon_since(key, addon)
         return self.newest.created_at if since is None and asset is not None else since
 
-    def once_mentioned_by(self, key: AssetKey) -> list[AssetId]:
-        found = {*self._published.once_mentioned_by(key), *self._mentioned_by.get(key.id, ())}
+    def past_and_present_referrers(self, key: AssetKey) -> list[AssetId]:
+        found = {*self._published.past_and_present_referrers(key), *self._mentioned_by.get(key.id, ())}
         return sorted(found)
 
     @functools.cached_property
     def _mentioned_by(self) -> dict[AssetId, list[AssetId]]:
-        """Who of the changed assets refers to an asset."""
+        """The changed assets that refer to an asset."""
         found: dict[AssetId, list[AssetId]] = {}
         for change in self._changes.values():
             for mention in () if change.after is None else self._registry.mentions(change.after):

@@ -1,18 +1,18 @@
-"""Judges drafts of what production has: which of them can be adopted as they are, and why not the others."""
+"""Judges drafts of existing production: which can be adopted unchanged, and why the others cannot."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from typing import Any, TypeGuard
+from collections.abc import Callable, Sequence
+from typing import Any, TypeGuard, TypeVar
 
 import msgspec
 
 from lehr.base.clock import Clock
 from lehr.base.diagnostics import Position
 from lehr.base.errors import LehrError
+from lehr.enforce.intent_readers import RecordingReader
 from lehr.enforce.lane import Lane
-from lehr.enforce.reading import RecordingReader
 from lehr.enforce.state import DiffFailed
 from lehr.generate.typing.conversion import convert
 from lehr.model.asset import Asset, AssetId, AssetKey, Partition, make_asset
@@ -24,14 +24,16 @@ from lehr.sdk.validator import Limits
 from lehr.validate import DeltaProposal, MappingPredecessor
 from lehr.validate.secrets import value_looks_secret
 
-LEFT_OUT = "left out, as it looks like a secret: name where it is kept"
+LEFT_OUT = "left out because it looks like a secret; replace it with a reference to the secret"
 
 _ASSIGNED = re.compile(
     r"""^[\s#;]*(?:export\s+|--?)?["']?([\w.-]*(?:pass|pwd|secret|token|key|credential)[\w.-]*)["']?"""
     r"""[ \t]*[:=][ \t]*["']?([^"'\s]+)""",
     re.IGNORECASE | re.MULTILINE,
 )
-"""A line of a configuration, or an option, that gives a value to something that may be a secret."""
+"""A line of a configuration, or an option, that assigns a value to a name that suggests a secret."""
+
+T = TypeVar("T")
 
 _INCARNATION = 1
 _NOWHERE = Position("")
@@ -41,8 +43,8 @@ class Draft(msgspec.Struct, frozen=True):
     """A draft of an asset that can be shown.
 
     Attributes:
-        payload: with `LEFT_OUT` in the place of whatever looks like a secret.
-        obstacle: why it cannot be adopted as it is; without one, its diff is empty now.
+        payload: with `LEFT_OUT` in place of every value that looks like a secret.
+        obstacle: why it cannot be adopted unchanged; if empty, its diff is empty now.
     """
 
     id: str
@@ -55,7 +57,7 @@ class Draft(msgspec.Struct, frozen=True):
 async def drafts_of(
     plugin: AssetPlugin, query: Sequence[str], partition: Partition, registry: Registry, clock: Clock
 ) -> list[Draft]:
-    """What `plugin` finds, each draft judged: it must be valid, hold no secret, and differ in nothing.
+    """The drafts that `plugin` finds, each judged: it must be valid, contain no secret, and match production.
 
     Raises:
         LehrError: the plugin cannot discover, or failed.
@@ -74,14 +76,17 @@ def _is_option(word: object) -> TypeGuard[str]:
 
 
 async def _no_turn(asset: Asset) -> None:
-    """Drafts have none."""
+    """Drafts have no turns."""
 
 
 class _Nothing:
-    """All else that a draft may read: nothing, as it stands alone."""
+    """The other assets that a draft may read: none, because it is judged alone."""
 
     def asset(self, key: AssetKey, sequence: int) -> Asset | None:
         return None
+
+    async def run(self, look: Callable[[], T]) -> T:
+        return look()
 
 
 class _Judge:
@@ -94,7 +99,7 @@ class _Judge:
         payload = self._without_secrets(found.payload)
         notes, obstacle = found.notes, found.obstacle
         if payload != found.payload:
-            obstacle = obstacle or "intent holds no secrets"
+            obstacle = obstacle or "intent must not contain secrets"
         elif not obstacle:
             notes, obstacle = await self._judged(found)
         return Draft(found.id, found.type, payload, notes, obstacle)
@@ -103,12 +108,12 @@ class _Judge:
         document = {"id": found.id, "type": found.type, "payload": found.payload}
         asset, problems = convert(document, self._registry, _NOWHERE, lambda pointer: _NOWHERE)
         if asset is None:
-            return found.notes, f"it is not valid: {problems[0].what}"
+            return found.notes, f"the draft is not valid: {problems[0].what}"
         notes = found.notes + tuple(item.what for item in problems)
         return notes, await self._differing(asset)
 
     async def _differing(self, asset: Asset) -> str:
-        """What a push of the asset would change; empty for nothing."""
+        """The changes that a push of the asset would make; empty if there are none."""
         target = Target(self._partition, asset.id, asset.type, _INCARNATION)
         read = RecordingReader(_Nothing(), self._registry, self._partition, _INCARNATION)
         read.know(asset)
@@ -116,13 +121,13 @@ class _Judge:
         if isinstance(found, DiffFailed):
             return found.message
         paths = ", ".join(change.path for change in found.diff.changes)
-        return f"production would be changed: {paths}" if paths else ""
+        return f"it does not match production; a push would change {paths}" if paths else ""
 
     def _without_secrets(self, value: Any, key: str = "payload") -> Any:
         if isinstance(value, dict):
             return {name: self._without_secrets(item, name) for name, item in value.items()}
         if isinstance(value, list):
-            # What follows an option is of that name (`--password`, and then the password).
+            # The word after an option is its value (`--password`, then the password).
             before = [None, *value[:-1]]
             keys = [item.lstrip("-") if _is_option(item) else key for item in before]
             return [self._without_secrets(item, name) for item, name in zip(value, keys, strict=True)]
@@ -131,14 +136,14 @@ class _Judge:
     def _tells_secret(self, key: str, text: str) -> bool:
         """Whether `text`, or what is assigned in one of its lines, looks like a secret.
 
-        Validation does not look that closely at texts, as somebody has written them. Nobody has
-        written these.
+        Validation does not inspect text this closely, because its author has written it into intent on
+        purpose. A draft is copied from production.
         """
         assigned = _ASSIGNED.findall(text)
         return any(self._looks_secret(name, value) for name, value in [(key, text), *assigned])
 
     def _looks_secret(self, key: str, text: str) -> bool:
-        """Whether validation would refuse `text` under such a key."""
+        """Whether validation would refuse `text` under this key."""
         asset = make_asset(AssetId("draft"), "draft", {key: text}, {})
         change, predecessor = AssetChange(asset.id, None, asset), MappingPredecessor({}, self._registry)
         proposal = DeltaProposal(self._partition, self._registry, Limits(), [change], predecessor)

@@ -1,4 +1,4 @@
-"""What a policy changes and makes in an example, and how that differs from what the example says."""
+"""The effects of a policy on an example, and how they differ from the expected ones."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ import msgspec
 
 from lehr.base.diagnostics import Diagnostic, Position, errors
 from lehr.generate.engine.schedule import generator_of, in_order
-from lehr.generate.outcome.output import LeftOut
+from lehr.generate.outcome.output import UnsetFields
 from lehr.generate.policies.mutations import Mutations
 from lehr.generate.policies.policy_set import Effects, effects_of
 from lehr.model.asset import Asset, AssetId
 from lehr.model.incarnation import AssetChange
-from lehr.model.provenance import Derivation
 from lehr.model.types import Registry
 from lehr.query.compare import FieldChange, Kind, compare_asset
 
@@ -28,21 +27,21 @@ class Given(NamedTuple):
     """An asset as an example declares it."""
 
     asset: Asset
-    left_out: LeftOut
+    unset_fields: UnsetFields
 
-    def tell_left_out(self) -> LeftOut:
-        """What nobody has written of it."""
-        return self.left_out
+    def unset(self) -> UnsetFields:
+        """Its fields that the example does not set."""
+        return self.unset_fields
 
 
 class Outcome(NamedTuple):
-    """What a policy has made of an example.
+    """The result of a policy on an example.
 
     Attributes:
-        assets: those given, as they are then.
-        made: those it made for them.
-        effects: names of what changed or made something.
-        problems: why the policy cannot do what it says.
+        assets: the given assets, with the policy's changes.
+        made: the assets that the policy generated for them.
+        effects: names of the mutations and generations that had an effect.
+        problems: why the policy could not be applied.
     """
 
     assets: tuple[Asset, ...]
@@ -52,12 +51,12 @@ class Outcome(NamedTuple):
 
 
 class Difference(msgspec.Struct, frozen=True):
-    """An asset that does not come out as an example says.
+    """An asset whose result is not the expected one.
 
     Attributes:
-        part: of the example that says something about it: `becomes` or `generates`.
-        pointer: to that, in the example.
-        fields: what differs, each in words.
+        part: field of the example that declares the expectation: `becomes` or `generates`.
+        pointer: to the expected asset, in the example; empty if the example does not list it.
+        fields: the differences, each in words.
     """
 
     asset: str
@@ -68,7 +67,7 @@ class Difference(msgspec.Struct, frozen=True):
 
 
 class PolicyEffects:
-    """What one policy changes and makes, by itself. It must have no `problems_of` its own."""
+    """The effects of one policy alone. Use it only if `problems_of` the policy is empty."""
 
     def __init__(self, policy: Asset, registry: Registry, locate: Locate) -> None:
         self._effects = _effects(policy, registry, locate)
@@ -76,8 +75,8 @@ class PolicyEffects:
         self._registry = registry
 
     def on(self, given: Iterable[Given]) -> Outcome:
-        """What comes of these assets."""
-        changed = [self._mutations.applied(item.asset, item.tell_left_out) for item in given]
+        """The result for these assets."""
+        changed = [self._mutations.applied(item.asset, item.unset) for item in given]
         problems = [found for item in changed for found in item.problems]
         assets = tuple(item.asset for item in changed)
         outputs = [
@@ -90,11 +89,13 @@ class PolicyEffects:
         made = tuple(asset for output in outputs for asset in output.assets)
         makers = [item.by for asset in assets for item in asset.annotated_by]
         makers += [asset.made_by for asset in made if asset.made_by is not None]
-        return Outcome(assets, made, tuple(sorted(set(map(_name, makers)))), tuple(problems))
+        return Outcome(
+            assets, made, tuple(sorted({by.generator.rpartition("/")[2] for by in makers})), tuple(problems)
+        )
 
 
 def problems_of(policy: Asset, registry: Registry, locate: Locate) -> Iterator[Diagnostic]:
-    """All that is wrong with a policy, whatever it is about."""
+    """All problems of a policy, regardless of the assets that it selects."""
     effects = _effects(policy, registry, locate)
     yield from effects.problems
     yield from in_order(map(generator_of, effects.deriving), registry)[1]
@@ -103,13 +104,13 @@ def problems_of(policy: Asset, registry: Registry, locate: Locate) -> Iterator[D
 def compared(
     given: Iterable[Given], outcome: Outcome, becomes: Iterable[Given], generates: Iterable[Given]
 ) -> Iterator[Difference]:
-    """How what has come of an example differs from what it says, asset by asset."""
+    """How the outcome of an example differs from the expected one, asset by asset."""
     before = {item.asset.id: item.asset for item in given}
     after = {asset.id: asset for asset in outcome.assets}
     said = {item.asset.id: item.asset for item in becomes}
     places = {id: f"/becomes/{number}" for number, id in enumerate(said)}
     for id in said.keys() - before.keys():
-        yield Difference(id, "becomes", places[id], "it is not among its `assets`", ())
+        yield Difference(id, "becomes", places[id], "it is not listed in `assets` of the example", ())
     wanted = {id: said.get(id, asset) for id, asset in before.items()}
     yield from _differences("becomes", wanted, after, places)
     made = {asset.id: asset for asset in outcome.made}
@@ -125,12 +126,12 @@ def _differences(
         one, other = wanted.get(id), found.get(id)
         pointer = places.get(id, "")
         if one is None:
-            what = f"it is made, and `{part}` does not tell of it"
+            what = f"it is generated, but `{part}` does not list it"
             yield Difference(id, part, pointer, what, _fields(AssetChange(id, None, other)))
         elif other is None:
-            yield Difference(id, part, pointer, "it is not made", ())
+            yield Difference(id, part, pointer, "it is not generated", ())
         elif one.digest != other.digest:
-            what = "it is otherwise" if pointer else f"it is changed, and `{part}` does not tell of it"
+            what = "its fields differ" if pointer else f"it is changed, but `{part}` does not list it"
             yield Difference(id, part, pointer, what, _fields(AssetChange(id, one, other)))
 
 
@@ -144,17 +145,13 @@ def _told(item: FieldChange) -> str:
     if item.kind is Kind.ADDED:
         return f"`{item.path}` is {_shown(item.after)}"
     if item.kind is Kind.REMOVED:
-        return f"`{item.path}` is missing, and should be {_shown(item.before)}"
-    return f"`{item.path}` is {_shown(item.after)}, and should be {_shown(item.before)}"
+        return f"`{item.path}` is missing, but should be {_shown(item.before)}"
+    return f"`{item.path}` is {_shown(item.after)}, but should be {_shown(item.before)}"
 
 
 def _shown(value: object) -> str:
     text = msgspec.json.encode(value).decode()
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
-
-
-def _name(by: Derivation) -> str:
-    return by.generator.rpartition("/")[2]
 
 
 def _effects(policy: Asset, registry: Registry, locate: Locate) -> Effects:

@@ -1,9 +1,9 @@
-"""What a run would do, were a workspace published now: the first turn of every asset, and no push.
+"""What a run would do if a workspace were published now: the first turn of every asset, without its push.
 
-It begins where a process begins that is started now (`recover`), over the incarnation that the workspace
-would become. Turns are those of `lehr.enforce`; where they ask for admission, it is answered in the order of
-ids, each with the shares of limits that those before it would take. Places for pushes, and claims that others
-have made since validation, are not asked for.
+The plan starts like a new process (`recover`), from the incarnation that publishing the workspace would
+create. Turns are those of `lehr.enforce`. Requests for admission are answered in the order of ids; each
+counts the shares of limits that earlier ones would take. The plugins' limits on concurrent pushes, and
+claims made by others since validation, are not considered.
 """
 
 from __future__ import annotations
@@ -22,19 +22,20 @@ from lehr.base.digest import Digest
 from lehr.base.errors import LehrError
 from lehr.dry_run.candidate import CandidateIntent
 from lehr.dry_run.supposed import Supposed
-from lehr.enforce.checking import Looking, ask_all
 from lehr.enforce.conclude import broken
-from lehr.enforce.failing import brief
 from lehr.enforce.governance import load
+from lehr.enforce.intent_readers import RecordingReader
 from lehr.enforce.lane import Lane
+from lehr.enforce.lookups import Lookups
 from lehr.enforce.neighbours import Neighbours
-from lehr.enforce.reading import RecordingReader, RememberedIntent
+from lehr.enforce.plugin_errors import one_line
 from lehr.enforce.recovery import Recovered, recover
 from lehr.enforce.slot import Slot
 from lehr.enforce.state import (
     Admitted,
     Again,
     AskAdmission,
+    AskStatus,
     Begin,
     Checked,
     Commit,
@@ -42,20 +43,21 @@ from lehr.enforce.state import (
     DiffFailed,
     Effect,
     Event,
-    Look,
     NotAdmitted,
     Rest,
     RunChecks,
     RunDiff,
+    View,
 )
 from lehr.enforce.step import step
+from lehr.enforce.turn_checks import TurnCheckReader, ask_all
 from lehr.enforce.unserved import Unserved
-from lehr.enforce.viewing import Viewer
+from lehr.enforce.viewer import Viewer
 from lehr.model.asset import Asset, AssetId, AssetKey
 from lehr.model.decision import Decision, Status, Verdict
 from lehr.model.diff import Diff, Goal, Target
 from lehr.model.reason import Reason
-from lehr.model.writes import Record
+from lehr.model.writes import RecordDecision
 from lehr.sdk.check import CheckPlugin
 from lehr.sdk.plugin import AssetPlugin
 from lehr.sdk.runtime import Runtime
@@ -64,13 +66,13 @@ from lehr.sdk.store import Records, Store
 log = structlog.get_logger()
 
 _EPOCH = 0
-"""Of a lease that nobody takes."""
+"""Epoch of a lease that is never taken."""
 
 _CAUSE = "plan"
 
 
 class Fate(enum.StrEnum):
-    """What would become of an asset."""
+    """The planned result of an asset's next turn."""
 
     AS_INTENDED = "as intended"
     PUSHED = "will be pushed"
@@ -82,13 +84,13 @@ class Fate(enum.StrEnum):
 
 
 class Planned(msgspec.Struct, frozen=True):
-    """What the next turn of one asset would come to.
+    """The expected result of an asset's next turn.
 
     Attributes:
-        goal: what production is compared with.
-        content: sequence of the incarnation whose content that is; 0 where there is none.
+        goal: the goal that production is compared with.
+        content: sequence of the incarnation whose content the goal has; 0 if there is none.
         reason, message, unblock: as in a condition (`lehr.model.decision.Condition`).
-        diff: None when its plugin could not compare, or was not asked.
+        diff: None if its plugin could not compare, or was not asked.
         wait_for: assets whose settling may change the answer.
         verdicts: of the checks.
     """
@@ -107,7 +109,7 @@ class Planned(msgspec.Struct, frozen=True):
 
 
 class _Overlay(NamedTuple):
-    """As much of a store as `lehr.enforce.governance.load` reads."""
+    """The part of a store that `lehr.enforce.governance.load` reads."""
 
     intent: CandidateIntent
     records: Records
@@ -128,47 +130,47 @@ class Planner:
         plugins: Sequence[AssetPlugin],
         checks: Sequence[CheckPlugin],
     ) -> None:
-        """Plan what `candidate` would come to.
+        """Plan the effects of publishing `candidate`.
 
         Args:
-            runtime: whose store has what was published, decided and done, and is only read.
+            runtime: its store, with published intent and records, is only read.
         """
         overlay = cast(Store, _Overlay(candidate, runtime.store.records))
         self._runtime = runtime = replace(runtime, store=overlay)
         self._newest = candidate.newest
         self._checks = checks
-        self._intent = RememberedIntent(runtime.store.intent)
+        self._lookups = Lookups(runtime)
         self._slots: dict[AssetId, Slot] = {}
         self._unserved = _PatientLane(Unserved(), runtime.clock, self._turn)
         self._lanes: dict[str, Lane[Slot]] = {}
         for plugin in plugins:
             lane = _PatientLane(plugin, runtime.clock, self._turn)
             self._lanes.update(dict.fromkeys(plugin.types, lane))
-        self._neighbours = Neighbours(runtime, self._intent, self._slots, self._lanes)
-        self._viewer = Viewer(runtime, self._intent, frozenset(self._lanes), self._neighbours.has_left)
+        self._neighbours = Neighbours(runtime, self._lookups, self._slots, self._lanes)
+        self._viewer = Viewer(runtime, self._lookups, frozenset(self._lanes), self._neighbours.needing)
         self._governance = load(runtime.store, runtime.registry, candidate.newest, runtime.clock.now())
         self._left = 0
         self._over = asyncio.Event()
         self._begun: set[AssetId] = set()
         self._checked: dict[AssetId, Checked] = {}
         self._ended: dict[AssetId, _Ended] = {}
-        for item in recover(self._intent, runtime.store.records, runtime.registry, runtime.partition):
+        for item in recover(runtime.store.intent, runtime.store.records, runtime.registry, runtime.partition):
             self._add(item)
 
     def _add(self, item: Recovered) -> None:
         lane = self._lanes.get(item.type, self._unserved)
         slot = Slot(AssetKey(self._runtime.partition, item.id), item.type, item.digest, lane)
-        # As if nothing had been decided before: so each turn says what it decides, also what it did last.
-        slot.state = replace(item.state, standing=None, next_at=None)
+        # Forget earlier decisions, so that each turn reports its decision even if it has not changed.
+        slot.state = replace(item.state, condition_key=None, next_at=None)
         slot.successor, slot.damage, slot.governance = item.successor, item.damage, self._governance
         self._slots[item.id] = slot
 
     async def plan(self) -> list[Planned]:
-        """What would be done, by asset id. Assets without production are left out."""
+        """The plan for each asset, by id. Assets without production are left out."""
         slots = [slot for _id, slot in sorted(self._slots.items())]
         try:
-            # What became of pushes that nobody has ended, and who has left, is found out first: others may
-            # wait for them.
+            # Unfinished pushes, and assets that have left intent, are examined first: others may wait for
+            # them.
             await self._turns([slot for slot in slots if slot.may_be_pushing or slot.departed])
             await self._turns([slot for slot in slots if slot.key.id not in self._begun])
         finally:
@@ -178,7 +180,7 @@ class Planner:
         return [_planned(slot, self._ended[slot.key.id]) for slot in slots]
 
     async def _turns(self, slots: list[Slot]) -> None:
-        """Run the turns of `slots` as far as their checks have answered, or they rest."""
+        """Run the turns of `slots` until their checks have answered, or they rest."""
         self._begun.update(slot.key.id for slot in slots)
         self._left = len(slots)
         self._over = asyncio.Event()
@@ -190,21 +192,24 @@ class Planner:
     # --- one turn ----------------------------------------------------------------
 
     async def _turn(self, slot: Slot) -> None:
-        """Begin the turn of `slot`, and go on as far as its checks have answered, or it rests."""
+        """Run the turn of `slot` until its checks have answered, or it rests."""
         try:
             if slot.damage is not None:
                 slot.state = replace(slot.state, operation=None, ledger=None)
                 raise slot.damage
             while slot.key.id not in self._ended and slot.key.id not in self._checked:
-                await self._steps(slot, Begin(self._viewer.view(slot, self._governance, _CAUSE, _EPOCH)))
+                await self._steps(slot, Begin(await self._view(slot)))
         except LehrError as error:
             self._broke(slot, error)
         except Exception as error:
-            log.exception("a turn broke", asset=slot.key.id)
-            self._broke(slot, brief(error))
+            log.exception("a turn failed", asset=slot.key.id)
+            self._broke(slot, one_line(error))
         self._left -= 1
         if not self._left:
             self._over.set()
+
+    async def _view(self, slot: Slot) -> View:
+        return await self._lookups.run(lambda: self._viewer.view(slot, self._governance, _CAUSE, _EPOCH))
 
     def _broke(self, slot: Slot, error: LehrError | str) -> None:
         governing, now = self._governance.sequence, self._runtime.clock.now()
@@ -219,12 +224,12 @@ class Planner:
             self._viewer.entered(slot)
             match effects[-1]:
                 case RunDiff(target=target):
-                    event, _read = await self._neighbours.compare(slot.lane, target)
-                case Look(operation=operation):
+                    event, _read = await self._neighbours.compare(slot.lane, target, routine=True)
+                case AskStatus(operation=operation):
                     event = await slot.lane.status(operation)
-                case RunChecks(view=view, diff=diff):
-                    reader = Looking(view, self._governance, self._neighbours, self._runtime.store.records)
-                    verdicts = await ask_all(self._checks, view, diff, reader)
+                case RunChecks(view=view, diff=diff, purpose=purpose):
+                    reader = TurnCheckReader(view, self._governance, self._neighbours)
+                    verdicts = await ask_all(self._checks, view, diff, purpose, reader)
                     looked_at = tuple(reader.looked_at.items())
                     self._checked[slot.key.id] = Checked(verdicts, "", looked_at)
                     return
@@ -240,7 +245,7 @@ class Planner:
         commit, rest = effects
         assert isinstance(commit, Commit)
         assert isinstance(rest, Rest)
-        [decision] = [write.decision for write in commit.writes if isinstance(write, Record)]
+        [decision] = [write.decision for write in commit.writes if isinstance(write, RecordDecision)]
         slot.waits = rest.wait_for
         self._ended[slot.key.id] = _Ended(decision, rest.wait_for)
         if slot.departed and slot.state.left:
@@ -279,7 +284,7 @@ class Planner:
         self._rest(slot, effects)
 
     def _digest(self, id: AssetId) -> Digest | None:
-        asset = self._intent.asset(AssetKey(self._runtime.partition, id), self._governance.sequence)
+        asset = self._lookups.asset(AssetKey(self._runtime.partition, id), self._governance.sequence)
         return None if asset is None else asset.digest
 
     def _may_be_pushing(self, id: AssetId) -> bool:
@@ -288,7 +293,7 @@ class Planner:
 
 
 class _PatientLane(Lane[Slot]):
-    """A lane that asks the plugin once for each diff, however many ask: nothing is changed meanwhile."""
+    """A lane that asks the plugin for each diff only once, because a plan changes nothing."""
 
     def __init__(
         self, plugin: AssetPlugin, clock: Clock, turn: Callable[[Slot], Coroutine[Any, Any, None]]
@@ -296,11 +301,13 @@ class _PatientLane(Lane[Slot]):
         super().__init__(plugin, clock, turn)
         self._asked: dict[Target, asyncio.Future[Diffed | DiffFailed]] = {}
 
-    async def diff(self, target: Target, asset: Asset | None, read: RecordingReader) -> Diffed | DiffFailed:
+    async def diff(
+        self, target: Target, asset: Asset | None, read: RecordingReader, *, routine: bool = False
+    ) -> Diffed | DiffFailed:
         asked = self._asked.get(target)
         if asked is None:
             asked = self._asked[target] = asyncio.get_running_loop().create_future()
-            asked.set_result(await super().diff(target, asset, read))
+            asked.set_result(await super().diff(target, asset, read, routine=routine))
         return await asked
 
 

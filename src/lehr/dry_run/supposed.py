@@ -1,4 +1,4 @@
-"""Admission of pushes that are only supposed: one after the other, each with what those before it took."""
+"""Admission of simulated pushes, one after the other; each counts what earlier ones took."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ class Supposed:
         digest_of: Callable[[AssetId], Digest | None],
         is_pushing: Callable[[AssetId], bool],
     ) -> None:
-        """Admit to what `governance` governs.
+        """Admit pushes under `governance`.
 
         Args:
             digest_of: digest of an asset in the candidate.
-            is_pushing: whether a push of an asset was started before, and may be under way.
+            is_pushing: whether an earlier push of an asset may still be running.
         """
         self._governance = governance
         self._records = records
@@ -41,7 +41,7 @@ class Supposed:
         self._taken: dict[str, dict[str, float]] = {}
 
     def admit(self, write: Admit) -> Refused | None:
-        """What `Store.commit` would answer."""
+        """The answer that `Store.commit` would give."""
         try:
             refused = refusal(write, self)
         except DamagedError as error:
@@ -63,12 +63,12 @@ class Supposed:
         return self._is_pushing(id)
 
     def controls(self, partition: Partition, now: float) -> Sequence[Control]:
-        return self._governance.standing(now)
+        return self._governance.active_controls(now)
 
     def usage(self, limit: Reservation, now: float, but: str) -> tuple[int, float | None]:
         used, until = self._records.usage(limit, now, but)
         for taker, at in self._taken.get(limit.key, {}).items():
-            # Who has a share in the store already takes no other one.
+            # A taker that already has a share in the store does not take another.
             if taker != but and self._records.usage(limit, now, taker) == self._records.usage(limit, now):
                 used += 1
                 until = until if limit.window is None or until is not None else at + limit.window

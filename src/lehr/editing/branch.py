@@ -10,9 +10,9 @@ from pathlib import Path
 import pygit2
 
 from lehr.base.clock import Clock
-from lehr.base.errors import LehrError, StalledError, TransientError
-from lehr.editing.commits import Committing, Draft, common_folder, read_file
-from lehr.editing.folder_lock import holding
+from lehr.base.errors import LehrError, StalledError, TransientError, raised_as
+from lehr.editing.commits import CommitWriter, Draft, common_folder, read_file
+from lehr.editing.folder_lock import locked
 from lehr.editing.places import MovedError, Tip
 from lehr.model.incarnation import SourceRevision
 from lehr.sources.command import public, run_git
@@ -70,7 +70,7 @@ class LocalBranch:
         self._ref = _checked_out(self._repository, path) if branch is None else _ref(branch)
         self._inside = inside
         self._timeout = timeout
-        self._committing = Committing(self._repository, str(path), clock, timeout)
+        self._writer = CommitWriter(self._repository, str(path), clock, timeout)
 
     @property
     def name(self) -> str:
@@ -78,13 +78,13 @@ class LocalBranch:
         return f"git:{self._path}#{self._ref.removeprefix(_HEADS)}"
 
     def held(self) -> AbstractContextManager[None]:
-        return holding(common_folder(self._repository))
+        return locked(common_folder(self._repository))
 
     def tip(self) -> BranchTip:
         commit = self._origin.tip(self._ref)
         if commit is None:
             raise StalledError(
-                f"the format of {self._path} is too new", code="EDT102", fix="name it by a file:// URL"
+                f"the repository format of {self._path} is too new", code="EDT102", fix="use a file:// URL"
             )
         return BranchTip(self._repository, commit, self._inside, self.name)
 
@@ -96,7 +96,7 @@ class LocalBranch:
         """
         self._check_rebase()
         checkouts = self._checkouts()
-        commit = self._committing.commit(Draft(tip.id, _under(self._inside, contents), message, author))
+        commit = self._writer.commit(Draft(tip.id, _under(self._inside, contents), message, author))
         followed: list[Path] = []
         try:
             for checkout in checkouts:
@@ -124,7 +124,7 @@ class LocalBranch:
                 f"the branch {self._ref.removeprefix(_HEADS)} of {self._path} cannot be moved",
                 code="EDT103",
                 why=err.why,
-                fix="see that this user may write there, and that no git command is under way",
+                fix="check that this user can write there and that no git command is running",
             ) from err
 
     def _checkouts(self) -> list[Path]:
@@ -148,7 +148,7 @@ class LocalBranch:
                 raise StalledError(
                     f"a rebase of {self._ref.removeprefix(_HEADS)} is under way in {self._path}",
                     code="EDT104",
-                    why="it moves the branch when it ends",
+                    why="it moves the branch at its end",
                     fix="git rebase --continue, or --abort",
                 )
 
@@ -167,7 +167,7 @@ class LocalBranch:
                     fix="try again",
                 ) from err
             raise StalledError(
-                f"the work tree {checkout} has edits that are not committed, where this one goes",
+                f"the work tree {checkout} has uncommitted edits in the same files",
                 code="EDT106",
                 why=err.why,
                 fix="commit them, or put them aside with `git stash`, and try again",
@@ -216,15 +216,15 @@ class RemoteBranch:
 
     def held(self) -> AbstractContextManager[None]:
         self._path.mkdir(mode=0o700, parents=True, exist_ok=True)  # locked before the mirror is created in it
-        return holding(self._path)
+        return locked(self._path)
 
     def tip(self) -> BranchTip:
         commit = self._mirror.fetch(self._location, self._ref)
         return BranchTip(self._mirror.repository, commit, self._inside, self.name)
 
     def write(self, tip: Tip, contents: Mapping[str, bytes], message: str, author: str | None) -> str:
-        committing = Committing(self._mirror.repository, str(self._path), self._clock, self._timeout)
-        commit = committing.commit(Draft(tip.id, _under(self._inside, contents), message, author))
+        writer = CommitWriter(self._mirror.repository, str(self._path), self._clock, self._timeout)
+        commit = writer.commit(Draft(tip.id, _under(self._inside, contents), message, author))
         lease = f"--force-with-lease={self._ref}:{tip.id}"  # a branch that was reset stays reset
         try:
             self._git(
@@ -250,9 +250,9 @@ class RemoteBranch:
             if line.startswith(_HEAD_LINE):
                 return line.removeprefix(_HEAD_LINE).split("\t")[0]
         raise StalledError(
-            f"{public(self._location)} does not say which branch is its own",
+            f"{public(self._location)} has no default branch",
             code="EDT107",
-            why="its HEAD names none, or it has no commit yet",
+            why="its HEAD names none, or it has no commits yet",
             fix="name the branch",
         )
 
@@ -263,10 +263,10 @@ class RemoteBranch:
 def _refused(name: str, err: LehrError) -> LehrError:
     kind = StalledError if isinstance(err, StalledError) or "rejected" in err.why else TransientError
     return kind(
-        f"{name} did not take the commit",
+        f"{name} did not accept the commit",
         code="EDT108",
         why=err.why,
-        fix="see whether `git push` works from this machine",
+        fix="check whether `git push` works on this machine",
     )
 
 
@@ -274,24 +274,18 @@ def _ref(branch: str) -> str:
     ref = branch if branch.startswith("refs/") else f"{_HEADS}{branch}"
     if not ref.startswith(_HEADS):
         raise StalledError(
-            f"{ref} is no branch",
+            f"{ref} is not a branch",
             code="EDT109",
-            why="tags and other refs name what shall not change",
+            why="tags and other refs should not move",
             fix="name a branch",
         )
     return ref
 
 
 def _opened(path: Path) -> pygit2.Repository:
-    try:
+    what, fix = f"{path} cannot be opened for writing", "use a file:// URL"
+    with raised_as(StalledError, what, code="EDT110", fix=fix, on=pygit2.GitError):
         return pygit2.Repository(str(path), pygit2.enums.RepositoryOpenFlag.NO_SEARCH)
-    except pygit2.GitError as err:
-        raise StalledError(
-            f"{path} cannot be opened for writing",
-            code="EDT110",
-            why=str(err),
-            fix="name it by a file:// URL",
-        ) from err
 
 
 def _checked_out(repository: pygit2.Repository, path: Path) -> str:
@@ -302,7 +296,7 @@ def _checked_out(repository: pygit2.Repository, path: Path) -> str:
         f"no branch is checked out in {path}",
         code="EDT111",
         why="its HEAD is detached: it names a commit, or a rebase is under way",
-        fix="check a branch out, or name one",
+        fix="check out a branch, or name one",
     )
 
 

@@ -11,7 +11,8 @@ import msgspec
 import pygit2
 
 from lehr.base.clock import Clock
-from lehr.base.errors import StalledError
+from lehr.base.durable import sync
+from lehr.base.errors import StalledError, raised_as
 from lehr.sources.command import run_git
 
 _AUTHOR = re.compile(r"\s*([^<>\n]+?)\s*<([^<>\s]+)>\s*")
@@ -64,7 +65,7 @@ def common_folder(repository: pygit2.Repository) -> Path:
         return folder
 
 
-class Committing:
+class CommitWriter:
     """Writes commits durably into a repository, without a ref to them."""
 
     def __init__(self, repository: pygit2.Repository, location: str, clock: Clock, timeout: float) -> None:
@@ -80,7 +81,9 @@ class Committing:
             StalledError: it has no author, cannot be signed, or cannot be written.
         """
         committer, author = self._people(draft.author)
-        try:
+        what = f"no commit can be written to {self._location}"
+        fix = "check that this user can write there and that there is free space"
+        with raised_as(StalledError, what, code="EDT113", fix=fix, on=(OSError, KeyError, pygit2.GitError)):
             tree = self._repository[draft.parent].peel(pygit2.Tree)
             for path, content in draft.contents.items():
                 blob = self._repository.create_blob(content)
@@ -92,13 +95,6 @@ class Committing:
                 None, author, committer, draft.message, tree.id, [pygit2.Oid(hex=draft.parent)]
             )
             self._sync(commit)
-        except (OSError, KeyError, pygit2.GitError) as err:
-            raise StalledError(
-                f"no commit can be written to {self._location}",
-                code="EDT113",
-                why=str(err),
-                fix="see that this user may write there, and that there is room",
-            ) from err
         return str(commit)
 
     def _people(self, named: str | None) -> tuple[pygit2.Signature, pygit2.Signature]:
@@ -109,12 +105,12 @@ class Committing:
             found = _AUTHOR.fullmatch(named)
             if found is None:
                 raise StalledError(
-                    f"{named!r} names no author", code="EDT114", fix="write it as NAME <EMAIL>"
+                    f"{named!r} is not an author", code="EDT114", fix="write it as NAME <EMAIL>"
                 )
             author = pygit2.Signature(found[1], found[2], now, 0)
         if author is None:
             raise StalledError(
-                "nobody is named as the author of the commit",
+                "the commit has no author",
                 code="EDT115",
                 why="git's configuration has no user.name and user.email",
                 fix="git config --global user.name NAME, and user.email; or name an author",
@@ -162,7 +158,7 @@ class Committing:
                 "the commit could not be signed",
                 code="EDT116",
                 why=getattr(err, "why", str(err)),
-                fix="commit.gpgsign is set: see that the key can be used without a terminal",
+                fix="commit.gpgsign is set: make the key usable without a terminal",
             ) from err
         return written.decode().strip()
 
@@ -186,8 +182,4 @@ class Committing:
         folder = common_folder(self._repository) / "objects" / name[:2]
         for path in (folder / name[2:], folder):
             if path.exists():
-                descriptor = os.open(path, os.O_RDONLY)
-                try:
-                    os.fsync(descriptor)
-                finally:
-                    os.close(descriptor)
+                sync(path)

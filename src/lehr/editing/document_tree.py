@@ -11,8 +11,8 @@ import msgspec
 from lehr.base.diagnostics import Diagnostic
 from lehr.base.digest import canonical
 from lehr.base.documents import Document
+from lehr.base.documents.nodes import Node
 from lehr.base.pointers import pointer
-from lehr.editing.nodes import Entry, Kind, Node
 from lehr.editing.paths import Match, Name, Step, quoted, spelt
 
 _SHOWN = 8
@@ -48,8 +48,9 @@ class Tree:
         self._file = file
         self._documents = documents
         self.values = [document.value for document in documents]
-        entries = [Entry(str(number), node.start, node.start, node) for number, node in enumerate(nodes)]
-        whole = Node(Kind.DOCUMENTS, 0, 0, False, entries=entries)
+        whole = Node.holder("documents", 0, 0, False)
+        for node in nodes:
+            whole.add_item(node)
         self._root = Spot([], [], whole, self.values)
         if len(nodes) == 1:
             self._root = Spot([(whole, 0)], [0], nodes[0], self.values[0])
@@ -71,7 +72,7 @@ class Tree:
 
     def pointer(self, spot: Spot) -> str:
         """The JSON pointer to `spot`."""
-        keys = spot.keys if self._root.node.kind is Kind.DOCUMENTS else spot.keys[1:]
+        keys = spot.keys if self._root.node.kind == "documents" else spot.keys[1:]
         return pointer(keys)
 
     def error(self, spot: Spot, code: str, what: str, why: str, fix: str) -> PathError:
@@ -82,7 +83,7 @@ class Tree:
 
     def _inner(self, spot: Spot, number: int) -> Spot:
         entry = spot.node.entries[number]
-        key = entry.key if spot.node.kind is Kind.MAPPING else int(entry.key)
+        key = entry.key if spot.node.kind == "mapping" else int(entry.key)
         return Spot([*spot.holders, (spot.node, number)], [*spot.keys, key], entry.value, spot.value[key])
 
     def _number(self, spot: Spot, step: Step, before: tuple[Step, ...]) -> int:
@@ -103,7 +104,7 @@ class Tree:
         if not isinstance(spot.value, list):
             why = f"{where} is {kind_of(spot.value)}, not a list"
         elif found:
-            why = f"{len(found)} items of {where} have it; a path must lead to one"
+            why = f"{len(found)} items of {where} have it; a path must lead to exactly one"
         else:
             has = [str(item[step.key]) for item in items if isinstance(item, dict) and step.key in item]
             why = f"of {where}, " + (f"the items have {_listed(has)}" if has else f"no item has {step.key}")
@@ -125,11 +126,11 @@ class Tree:
             near = difflib.get_close_matches(step.text, value, 1)
             dotted = [key for key in value if key.startswith(f"{step.text}.")]
             if dotted:
-                fix = f"a key with a dot in it stands in quotes: {quoted(dotted[0])}"
+                fix = f"quote a key that contains a dot: {quoted(dotted[0])}"
             elif near:
                 fix = f"did you mean {quoted(near[0])}?"
             else:
-                fix = "name what is there, or add it"
+                fix = "name an existing one, or add it"
             return what, f"it has {_listed(list(value)) or 'nothing'}", fix
         if isinstance(value, list):
             return (
@@ -137,7 +138,7 @@ class Tree:
                 f"it is a list of {len(value)}, counted from 0",
                 "name an item by its number, or as [id=web]",
             )
-        return what, f"it is {kind_of(value)}", "end the path there, or give it another value as a whole"
+        return what, f"it is {kind_of(value)}", "end the path there, or replace the whole value"
 
 
 def kind_of(value: Any) -> str:
@@ -150,7 +151,7 @@ def kind_of(value: Any) -> str:
         case int() | float():
             return "a number"
         case str():
-            return "a text"
+            return "a string"
         case list():
             return "a list"
         case _:
@@ -165,7 +166,7 @@ def _fits(value: Any, step: Match) -> bool:
 
 
 def _tied(where: str, node: Node) -> tuple[str, str, str]:
-    return f"{where} cannot be edited by itself", node.tied, "write the value out where it is used, by hand"
+    return f"{where} cannot be edited on its own", node.tied, "write out the value by hand where it is used"
 
 
 def _listed(names: list[str]) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from lehr.base.clock import Clock
-from lehr.base.diagnostics import Diagnostic, Position, errors
+from lehr.base.diagnostics import Diagnostic, Position, errors, file_problem
 from lehr.base.errors import StalledError, TransientError
 from lehr.editing.branch import LocalBranch, RemoteBranch
 from lehr.editing.changes import Change, Compute, EditError
@@ -20,7 +20,7 @@ from lehr.editing.folder import Folder
 from lehr.editing.partial_changes import same
 from lehr.editing.places import Edited, MovedError, Place, Tip
 from lehr.sdk.source import Snapshot
-from lehr.sources.location import Kind, place_of, taken_apart
+from lehr.sources.location import Kind, parse_location, place_of
 from lehr.sources.origin import local_path
 
 _TRIES = 20
@@ -95,7 +95,9 @@ def edit(
     """
     if not changes or not message.strip():
         raise StalledError(
-            "an edit needs a change and a message", code="EDT117", fix="say what changes, and why"
+            "an edit needs a change and a message",
+            code="EDT117",
+            fix="give at least one change, and a message",
         )
     for change in changes:
         _check_file(change.file)
@@ -118,9 +120,9 @@ def edit(
                 continue
             return Commit(written, tip.id, place.name, files)
     raise TransientError(
-        f"{place.name} changed {_TRIES} times while it was to be edited",
+        f"{place.name} changed {_TRIES} times during the edit",
         code="EDT118",
-        why="others write to it all the time",
+        why="others keep writing to it",
         fix="try again",
     )
 
@@ -128,7 +130,7 @@ def edit(
 def _place(
     location: str, state: Path, clock: Clock, kind: Kind | None, branch: str | None, path: str
 ) -> Place:
-    found, repository, named_branch, named_path = taken_apart(location, kind)
+    found, repository, named_branch, named_path = parse_location(location, kind)
     if found == "directory":
         return Folder(Path(repository), state, clock=clock)
     branch = branch or named_branch or None
@@ -172,13 +174,12 @@ def _applied(tip: Tip, changes: Sequence[Change], seen: dict[int, Any], place: s
 def _read(tip: Tip, file: str, place: str) -> bytes:
     content = tip.read(file)
     if content is None:
-        diagnostic = Diagnostic(
-            code="EDT009",
+        diagnostic = file_problem(
+            "EDT009",
+            Position(file),
             what=f"there is no file {file}",
             why=f"{place} does not have it" + (f" at commit {tip.id[:12]}" if tip.id else ""),
-            fix="mend the name; a new file must be committed first",
-            subject=file,
-            at=Position(file),
+            fix="fix the name; a new file must be committed first",
         )
         raise EditError((diagnostic,))
     return content
@@ -189,13 +190,12 @@ def _still(before: Any, now: Any) -> bool:
 
 
 def _overtaken(change: Change, before: Any, now: Any) -> EditError:
-    diagnostic = Diagnostic(
-        code="EDT005",
-        what=f"{change.path} changed while it was to be edited: from {shown(before)} to {shown(now)}",
-        why="somebody else has committed to it",
-        fix="look at it, and decide again",
-        subject=change.file,
-        at=Position(change.file),
+    diagnostic = file_problem(
+        "EDT005",
+        Position(change.file),
+        what=f"{change.path} changed during the edit: from {shown(before)} to {shown(now)}",
+        why="another commit changed it",
+        fix="review the new value, and edit again",
     )
     return EditError((diagnostic,))
 
@@ -203,9 +203,9 @@ def _overtaken(change: Change, before: Any, now: Any) -> EditError:
 def _check_file(file: str) -> None:
     if file.startswith("/") or any(part in {"", ".", "..", ".git"} for part in file.split("/")):
         raise StalledError(
-            f"{file!r} is no path inside the source",
+            f"{file!r} is not a path inside the source",
             code="EDT119",
-            fix="name the file from the source's root",
+            fix="write the path from the source's root",
         )
 
 

@@ -17,24 +17,25 @@ from typing import Any
 import msgspec
 
 from lehr.base import documents
-from lehr.base.diagnostics import Diagnostic, Excerpt, Position
+from lehr.base.diagnostics import Diagnostic, Excerpt, Position, file_problem
 from lehr.base.digest import canonical
+from lehr.base.documents.json_text import json_nodes
+from lehr.base.documents.nodes import Node
+from lehr.base.documents.toml_nodes import toml_nodes
+from lehr.base.documents.yaml_nodes import yaml_nodes
 from lehr.editing.changes import Add, Change, Compute, Delete, EditError, Replace
 from lehr.editing.document_tree import PathError, Spot, Tree, kind_of
-from lehr.editing.json_nodes import json_nodes
-from lehr.editing.nodes import Kind, Node, Splice, spliced
 from lehr.editing.partial_changes import Part, parts, same
 from lehr.editing.paths import END, Name, parse_path, spelt
 from lehr.editing.splices import CannotSpliceError, Splicer
-from lehr.editing.toml_nodes import toml_nodes
-from lehr.editing.value_text import JsonWriting, TomlWriting, Writing, YamlWriting
-from lehr.editing.yaml_nodes import yaml_nodes
+from lehr.editing.text_lines import Splice, spliced
+from lehr.editing.value_text import JsonWriter, TomlWriter, ValueWriter, YamlWriter
 
-_FORMATS: Mapping[str, tuple[Callable[[str], list[Node]], Callable[[], Writing]]] = {
-    ".json": (json_nodes, JsonWriting),
-    ".toml": (toml_nodes, TomlWriting),
-    ".yaml": (yaml_nodes, YamlWriting),
-    ".yml": (yaml_nodes, YamlWriting),
+_FORMATS: Mapping[str, tuple[Callable[[str], list[Node]], Callable[[], ValueWriter]]] = {
+    ".json": (json_nodes, JsonWriter),
+    ".toml": (toml_nodes, TomlWriter),
+    ".yaml": (yaml_nodes, YamlWriter),
+    ".yml": (yaml_nodes, YamlWriter),
 }
 
 _LONGEST = 160
@@ -76,17 +77,21 @@ class _Edit:
         nodes_of, writing = _FORMATS[PurePosixPath(change.file).suffix.lower()]
         self._splicer = Splicer(self._text, writing())
         self._tree = Tree(change.file, loaded, nodes_of(self._text))
+        self._error = self._tree.error
         try:
             self._steps = parse_path(change.path)
         except ValueError as err:
-            raise self._file_error("EDT001", f"the path {change.path} cannot be used", str(err)) from err
+            what = f"the path {change.path} is not valid"
+            fix = "write it like `payload.replicas`, `[id=web].payload` or `/0/payload`"
+            at = Position(change.file)
+            raise PathError(file_problem("EDT001", at, what=what, why=str(err), fix=fix)) from err
 
     def applied(self) -> Applied:
         change = self._change
         if isinstance(change, Add):
             return self._add(change.value)
         spot = self._tree.walk(self._steps)
-        if not spot.holders or spot.holders[-1][0].kind is Kind.DOCUMENTS:
+        if not spot.holders or spot.holders[-1][0].kind == "documents":
             raise self._error(
                 spot, "EDT001", "a document cannot be edited as a whole", "", "name a part of it"
             )
@@ -129,21 +134,23 @@ class _Edit:
         where = spelt(self._steps[:-1])
         if not isinstance(last, Name):
             fix = f"end it with the new key, or with {END} for the end of a list"
-            raise self._error(spot, "EDT001", f"the path {self._change.path} names nothing new", "", fix)
-        if isinstance(spot.value, list) and spot.node.kind is Kind.LIST:
+            raise self._error(
+                spot, "EDT001", f"the path {self._change.path} does not name anything new", "", fix
+            )
+        if isinstance(spot.value, list) and spot.node.kind == "list":
             if last.text != END:
                 fix = f"end the path with {END}, or set the whole list"
-                raise self._error(spot, "EDT003", "items are added at the end of a list only", "", fix)
+                raise self._error(spot, "EDT003", "items can only be added at the end of a list", "", fix)
             key: str | int = len(spot.value)
         elif isinstance(spot.value, dict):
             key = last.text
         else:
             what = f"nothing can be added to {where}"
-            raise self._error(spot, "EDT003", what, f"it is {kind_of(spot.value)}", "set it as a whole")
+            raise self._error(spot, "EDT003", what, f"it is {kind_of(spot.value)}", "replace it as a whole")
         if isinstance(spot.value, dict) and key in spot.value:
             inner = self._tree.walk(self._steps)
             fix = "replace it, or choose another key"
-            raise self._error(inner, "EDT003", f"{spelt(self._steps)} is there already", "", fix)
+            raise self._error(inner, "EDT003", f"{spelt(self._steps)} already exists", "", fix)
         value = self._plain(spot, wanted)
         spot.keys.append(key)
         name = key if isinstance(key, str) else None
@@ -164,7 +171,7 @@ class _Edit:
             loaded = documents.load(self._change.file, text.encode())
         except ValueError as err:
             raise self._error(
-                spot, "EDT007", "the file cannot hold this value", str(err), "write another"
+                spot, "EDT007", "the file cannot hold this value", str(err), "write a different one"
             ) from err
         except CannotSpliceError as err:
             raise self._misled(spot, str(err)) from err
@@ -177,9 +184,9 @@ class _Edit:
         if change.retype or old == new or spot.value is None or change.value is None:
             return
         what = f"{spelt(self._steps)} is {old}, and would become {new}"
-        quote = "to make it a text, quote it; " if old == kind_of("") else ""
-        fix = f"{quote}to let it change its kind, ask for `retype`"
-        raise self._error(spot, "EDT004", what, "most often that is a slip", fix)
+        quote = "to make it a string, quote it; " if old == kind_of("") else ""
+        fix = f"{quote}to allow a different kind, set `retype`"
+        raise self._error(spot, "EDT004", what, "a change of kind is usually a mistake", fix)
 
     def _plain(self, spot: Spot, value: Any) -> Any:
         """`value` as plain data, as if read from a file."""
@@ -188,29 +195,21 @@ class _Edit:
             loaded = documents.load("value.json", written.encode())
         except (TypeError, ValueError, RecursionError, msgspec.MsgspecError) as err:
             fix = "use lists, mappings and scalars"
-            raise self._error(spot, "EDT007", "the value is no plain data", str(err), fix) from err
+            raise self._error(spot, "EDT007", "the value is not plain data", str(err), fix) from err
         if loaded.diagnostics or not same(loaded.documents[0].value, value):
-            why = loaded.diagnostics[0].what if loaded.diagnostics else "it is not what would be read again"
-            raise self._error(spot, "EDT007", "the file cannot hold this value", why, "write another")
+            why = loaded.diagnostics[0].what if loaded.diagnostics else "it would be read back differently"
+            raise self._error(spot, "EDT007", "the file cannot hold this value", why, "write a different one")
         return loaded.documents[0].value
 
     def _unexpected(self, spot: Spot, expected: Any) -> PathError:
         what = f"{spelt(self._steps)} is {shown(spot.value)}, not {shown(expected)} as expected"
         return self._error(
-            spot, "EDT005", what, "somebody else has changed it", "look at it, and decide again"
+            spot, "EDT005", what, "it was changed in the meantime", "review the new value, and edit again"
         )
 
     def _misled(self, spot: Spot, why: str) -> PathError:
-        what = f"{spelt(self._steps)} cannot be edited by program"
+        what = f"{spelt(self._steps)} cannot be edited by a program"
         return self._error(spot, "EDT008", what, why, "edit it by hand, or write it in a simpler layout")
-
-    def _error(self, spot: Spot, code: str, what: str, why: str, fix: str) -> PathError:
-        return self._tree.error(spot, code, what, why, fix)
-
-    def _file_error(self, code: str, what: str, why: str) -> PathError:
-        file = self._change.file
-        fix = "write it like `payload.replicas`, `[id=web].payload` or `/0/payload`"
-        return PathError(Diagnostic(code=code, what=what, why=why, fix=fix, subject=file, at=Position(file)))
 
 
 def shown(value: Any) -> str:

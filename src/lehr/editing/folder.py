@@ -11,8 +11,9 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 from lehr.base.clock import Clock
-from lehr.base.errors import StalledError
-from lehr.editing.folder_lock import holding
+from lehr.base.durable import sync
+from lehr.base.errors import StalledError, raised_as
+from lehr.editing.folder_lock import locked
 from lehr.editing.places import MovedError, Tip
 from lehr.sdk.source import Snapshot
 from lehr.sources.directory import DirectorySource
@@ -54,7 +55,7 @@ class Folder:
         return self._source.name
 
     def held(self) -> AbstractContextManager[None]:
-        return holding(self._path)
+        return locked(self._path)
 
     def tip(self) -> FolderTip:
         return FolderTip(self._path, self._source)
@@ -65,15 +66,10 @@ class Folder:
         if any(_content(self._path, file) != tip.contents[file] for file in contents):
             raise MovedError
         for file, content in contents.items():
-            try:
+            what = f"{self._path / file} cannot be written"
+            fix = "check that this user can write there and that there is free space"
+            with raised_as(StalledError, what, code="EDT120", fix=fix):
                 _replace(self._path / file, content)
-            except OSError as err:
-                raise StalledError(
-                    f"{self._path / file} cannot be written",
-                    code="EDT120",
-                    why=err.strerror or str(err),
-                    fix="see that this user may write there, and that there is room",
-                ) from err
         return ""
 
 
@@ -89,12 +85,8 @@ def _content(folder: Path, file: str) -> bytes | None:
                 why="it is never followed: it could lead anywhere",
                 fix="name the file itself",
             )
-    try:
+    with raised_as(StalledError, f"{path} cannot be read", code="EDT122", fix="let this user read it"):
         return path.read_bytes() if path.is_file() else None
-    except OSError as err:
-        raise StalledError(
-            f"{path} cannot be read", code="EDT122", why=err.strerror or str(err), fix="let this user read it"
-        ) from err
 
 
 def _replace(path: Path, content: bytes) -> None:
@@ -113,8 +105,4 @@ def _replace(path: Path, content: bytes) -> None:
     except BaseException:
         os.unlink(name)
         raise
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    sync(path.parent)

@@ -61,11 +61,11 @@ def parse_path(path: str) -> tuple[Step, ...]:
     while position < len(path):
         found = _PART.match(path, position)
         if found is None or found.end() == position:
-            raise ValueError(f"it cannot be read from {path[position:]!r} on")
+            raise ValueError(f"it cannot be parsed from {path[position:]!r} on")
         steps.append(_step(found))
         position = found.end()
     if not steps:
-        raise ValueError("it names no part of the file")
+        raise ValueError("it does not name a part of the file")
     return tuple(steps)
 
 

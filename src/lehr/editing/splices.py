@@ -8,18 +8,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from lehr.editing.nodes import (
-    Entry,
-    Kind,
-    Node,
-    Splice,
-    begins_line,
-    column,
-    line_end,
-    line_start,
-    newline_of,
-)
-from lehr.editing.value_text import TomlWriting, Writing, YamlWriting, literal
+from lehr.base.documents.nodes import Entry, Node, line_end, line_start
+from lehr.editing.text_lines import Splice, begins_line, column, newline_of
+from lehr.editing.value_text import TomlWriter, ValueWriter, YamlWriter, literal
 
 _COLON = re.compile(r"\s*:")
 _HEADER = re.compile(r"[|>][-+0-9]*")
@@ -35,9 +26,9 @@ class CannotSpliceError(Exception):
 class Splicer:
     """Makes the splices of one text."""
 
-    def __init__(self, text: str, writing: Writing) -> None:
+    def __init__(self, text: str, writer: ValueWriter) -> None:
         self._text = text
-        self._writing = writing
+        self._writer = writer
         self._newline = newline_of(text)
 
     def replace(self, holder: Node, number: int, value: Any) -> list[Splice]:
@@ -51,13 +42,13 @@ class Splicer:
         """
         entry = holder.entries[number]
         node = entry.value
-        if isinstance(self._writing, TomlWriting) and not node.inline:
-            raise CannotSpliceError("it is a table that has lines of its own")
+        if isinstance(self._writer, TomlWriter) and not node.inline:
+            raise CannotSpliceError("it is a table with lines of its own")
         if not node.inline and node.entries:
             return self._replace_block(entry, value)
         if not node.inline:
             return self._replace_block_scalar(holder, entry, value)
-        written = self._writing.inline(value, node, nested=holder.inline)
+        written = self._writer.inline(value, node, nested=holder.inline)
         space = (
             " " if node.start == node.end and self._text[node.start - 1 : node.start] in {":", "-"} else ""
         )
@@ -70,14 +61,14 @@ class Splicer:
             CannotSpliceError: the text does not show where it would go.
             ValueError: the format cannot hold the value.
         """
-        written = self._writing.inline(value)
-        written = written if key is None else self._writing.pair(key, written)
+        written = self._writer.inline(value)
+        written = written if key is None else self._writer.pair(key, written)
         if holder.after is not None:
             return [self._new_line(holder.after, "", written)]
         if holder.inline:
             return self._add_inline(holder, written)
-        if not holder.entries or isinstance(self._writing, TomlWriting):
-            raise CannotSpliceError("no line of its own says where it would go")
+        if not holder.entries or isinstance(self._writer, TomlWriter):
+            raise CannotSpliceError("the text does not show where it would go")
         last = holder.entries[-1]
         indent = " " * column(self._text, holder.entries[0].start)
         end = self._block_end(last.value)
@@ -90,15 +81,15 @@ class Splicer:
             CannotSpliceError: it cannot be cut out.
         """
         entry = holder.entries[number]
-        if isinstance(self._writing, TomlWriting) and not entry.value.inline:
-            raise CannotSpliceError("it is a table that has lines of its own")
+        if isinstance(self._writer, TomlWriter) and not entry.value.inline:
+            raise CannotSpliceError("it is a table with lines of its own")
         if holder.inline:
             return self._delete_inline(holder, number)
         text, end = self._text, self._block_end(entry.value)
         if begins_line(text, entry.start):
             return [Splice(line_start(text, entry.start), end, "")]
         if number + 1 == len(holder.entries):
-            raise CannotSpliceError("it does not begin its line")
+            raise CannotSpliceError("it is not at the beginning of its line")
         following = holder.entries[number + 1].start
         if text[end:following].strip():  # comments: the dash keeps its line, and they theirs
             return [Splice(len(text[: entry.start].rstrip(" ")), end, self._newline)]
@@ -110,10 +101,10 @@ class Splicer:
         Args:
             holder: the node with it as entry `number`; the documents, if it is at the top of one.
         """
-        value: Any = {} if node.kind is Kind.MAPPING else []
-        if holder.kind is not Kind.DOCUMENTS:
+        value: Any = {} if node.kind == "mapping" else []
+        if holder.kind != "documents":
             return self.replace(holder, number, value)
-        written = self._writing.inline(value)
+        written = self._writer.inline(value)
         start, end = node.entries[0].start, node.entries[-1].value.end
         if self._text[start:end].endswith("\n"):
             written += self._newline
@@ -122,9 +113,9 @@ class Splicer:
     def _replace_block(self, entry: Entry, value: Any) -> list[Splice]:
         text, node = self._text, entry.value
         start, end = node.entries[0].start, node.entries[-1].value.end
-        if isinstance(value, (dict, list)) and value and isinstance(self._writing, YamlWriting):
+        if isinstance(value, (dict, list)) and value and isinstance(self._writer, YamlWriter):
             return [self._new_block(entry, value, start, end)]
-        written = self._writing.inline(value)
+        written = self._writer.inline(value)
         if not begins_line(text, start):  # it begins next to its dash
             closing = self._newline if text[end - 1] == "\n" else ""
             return [Splice(start, end, written + closing)]
@@ -132,17 +123,17 @@ class Splicer:
         return [Splice(after, after, f" {written}"), Splice(line_start(text, start), line_end(text, end), "")]
 
     def _new_block(self, entry: Entry, value: Any, start: int, end: int) -> Splice:
-        assert isinstance(self._writing, YamlWriting)
+        assert isinstance(self._writer, YamlWriter)
         text = self._text
         indent = column(text, start)
         at = start
         if begins_line(text, start):
             at = line_start(text, start)
             if isinstance(value, dict):  # a list below its key needs no indent, a mapping does
-                indent = max(indent, column(text, entry.start) + 2 if entry.value.kind is Kind.LIST else 0)
+                indent = max(indent, column(text, entry.start) + 2 if entry.value.kind == "list" else 0)
         if text[end - 1] != "\n":  # a comment in its last line is removed with it
             end = _line_content_end(text, end)
-        lines = list(self._writing.block(value))
+        lines = list(self._writer.block(value))
         first = " " * (indent - column(text, at)) + lines[0]
         block = self._newline.join([first, *(" " * indent + line for line in lines[1:])])
         return Splice(at, end, block + (self._newline if text[end - 1] == "\n" else ""))
@@ -151,7 +142,7 @@ class Splicer:
         text, node = self._text, entry.value
         header = _HEADER.match(text, node.start)
         if header is None:
-            raise CannotSpliceError("it is written in a way that is not known")
+            raise CannotSpliceError("its layout is not supported")
         body, end = line_end(text, header.end()), self._block_end(node)
         if isinstance(value, str) and node.style == "|" and not re.search(r"[0-9]", header.group()):
             indent = re.match(r"\s*?([ ]+)(?=\S)", text[body:end])
@@ -161,7 +152,7 @@ class Splicer:
                 if not text[:end].endswith("\n"):
                     lines = lines.removesuffix(self._newline)
                 return [Splice(node.start, header.end(), mark), Splice(body, end, lines)]
-        return [Splice(node.start, header.end(), self._writing.inline(value)), Splice(body, end, "")]
+        return [Splice(node.start, header.end(), self._writer.inline(value)), Splice(body, end, "")]
 
     def _after_key(self, entry: Entry) -> int:
         """Offset for a value in the same line: after the colon, or the dash."""

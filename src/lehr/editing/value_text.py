@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import yaml
 
 from lehr.base.documents import load
-from lehr.editing.nodes import Node
+from lehr.base.documents.nodes import Node
 
 _PLAIN = re.compile(r"(?:\.{1,2}/)?[A-Za-z0-9_/](?:[\w ./@+=%~()-]|:(?=[^\s:]))*(?<! )", re.ASCII)
 _UNSEEN = re.compile("[\x7f-\x9f\u2028\u2029\ufeff]")
@@ -20,7 +20,7 @@ _YAML_1_1 = yaml.resolver.Resolver()
 _STEP = 2
 
 
-class Writing(Protocol):
+class ValueWriter(Protocol):
     """Writes values in a format."""
 
     def inline(self, value: Any, like: Node | None = None, *, nested: bool = False) -> str:
@@ -40,7 +40,7 @@ class Writing(Protocol):
         ...
 
 
-class YamlWriting:
+class YamlWriter:
     """YAML that readers of versions 1.1 and 1.2 parse identically."""
 
     def inline(self, value: Any, like: Node | None = None, *, nested: bool = False) -> str:
@@ -72,7 +72,7 @@ class YamlWriting:
                 yield from (" " * _STEP + line for line in self.block(item))
 
 
-class JsonWriting:
+class JsonWriter:
     """JSON, in one line."""
 
     def inline(self, value: Any, like: Node | None = None, *, nested: bool = False) -> str:
@@ -82,7 +82,7 @@ class JsonWriting:
         return f"{_json_text(key)}: {value}"
 
 
-class TomlWriting:
+class TomlWriter:
     """TOML; lists and tables as inline ones."""
 
     def inline(self, value: Any, like: Node | None = None, *, nested: bool = False) -> str:

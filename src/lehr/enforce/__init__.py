@@ -1,21 +1,31 @@
-"""The Enforcer: for every asset on its own, for ever: pin, diff, check, admit, push, verify.
+"""The Enforcer: for every asset independently and continuously: pin, diff, check, admit, push, verify.
 
-In: published incarnations (watched by `following`), controls, hints from plugins. Out:
+In: published incarnations (watched by `intent_follower`), controls, hints from plugins. Out:
 operations through plugins, and decisions, ledger entries and standings in the store.
 
-`step` is the per-asset state machine, a pure function from (state, event) to (state, effects);
-`pinning` and `turndown` decide, as pure functions, which content and which goal a turn has. The
-shell around them has three rooms, each of which knows only those below it:
+Start reading with `STEPS` in `step`, then `Turns._steps` in `turns`, which calls it. These modules decide,
+and are pure:
 
-| module | what |
+| module | what it decides |
 |---|---|
-| `enforcer` | life: starts and stops, follows intent and controls |
-| `turns` | runs one turn: carries out what `step` asks for |
-| `wakeups` | the slots, and what wakes them: time, neighbours, free places |
+| `step` | what a turn does next: (state, event) to (state, effects); `state` defines the values |
+| `conclude` | how a turn ends, and whether its verdict is recorded as a decision |
+| `turndown` | the goal of a turn: how far a removal may go (its content: `lehr.model.pinning`) |
+| `contest` | how long to wait where another writer undoes pushes |
 
-They use `lane` (bounded turns and pushes per plugin), `committer` (grouped commits), `viewing` and
-`reading` (what a turn sees of intent) and `neighbours` (what it may know of other assets). A slot's
-`Activity` says what its asset is doing; `TRANSITIONS` in `slot` lists what may follow what.
+The shell around them has three layers, each of which knows only those below it:
+
+| module | what it does |
+|---|---|
+| `enforcer` | starts, recovers (`recovery`) and stops; follows intent (`intent_follower`) and controls |
+| `turns` | runs one turn: carries out what `step` asks for |
+| `wakeups` | keeps the slots, and wakes them: at a time, for a neighbour (`listeners`), for a free place |
+
+They use `lane` (bounded turns and pushes for each plugin, with `diff_batches` and `time_limit`),
+`committer` (grouped commits), `lookups` (reads of the store, off the event loop), `viewer` with `governance`
+and `intent_readers` (what a turn sees of intent and controls; `ages` counts time), `neighbours` (what it may
+know of other assets), `turn_checks` (runs the checks) and `claims`. A slot's `Activity` is what its asset is
+doing; `TRANSITIONS` in `slot` lists what may follow what.
 
 Architecture invariants: the pure modules import no I/O, clock, randomness or asyncio. No task
 exists for an idle asset. A turn decides from intent and production as they are when it runs,

@@ -1,8 +1,8 @@
 """Ages of dated states, by a clock that does not jump.
 
 Dates that outlive a process come from the wall clock. From when this process first sees a date, its
-age grows with monotonic time only: setting the wall clock ahead brings no removal nearer, and
-setting it back delays none.
+age grows with monotonic time only: setting the wall clock ahead or back neither hastens nor
+delays a removal.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Ages:
     def since(self, aspect: str, at: float) -> float:
         """Start of the period that `at` dates, in seconds of the wall clock as it is set now.
 
-        A date that lies ahead when it is first seen is taken for now: it comes from another clock.
+        A date in the future when it is first seen counts as now: it comes from another clock.
         """
         now, monotonic = self._clock.now(), self._clock.monotonic()
         dated, begun = self._begun.get(aspect, (None, 0.0))

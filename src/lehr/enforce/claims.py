@@ -1,14 +1,15 @@
-"""Claims around pushes: taken before an asset is pushed, and given up when it is out of Lehr's care."""
+"""Claims around pushes: taken before an asset is pushed, released when Lehr no longer manages it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import structlog
 
 from lehr.base.errors import LehrError
-from lehr.enforce.reading import RememberedIntent
+from lehr.enforce.lookups import Lookups
 from lehr.enforce.slot import Slot
 from lehr.model.addons import TURNDOWN
 from lehr.model.asset import AssetId, AssetKey, Partition
@@ -21,7 +22,7 @@ from lehr.sdk.runtime import Runtime
 log = structlog.get_logger()
 
 
-class Kept(NamedTuple):
+class PushRefusal(NamedTuple):
     """Why a push must not begin, and the asset whose settling may change that."""
 
     refused: Refused
@@ -29,15 +30,15 @@ class Kept(NamedTuple):
 
 
 async def take_before_push(
-    claims: Claims, key: AssetKey, claimed: Sequence[str], still_holds: Callable[[Conflict], bool]
-) -> Kept | None:
-    """Claim what a push is about to change; or return why it must not: it is held elsewhere, or protected.
+    claims: Claims, key: AssetKey, claimed: Sequence[str], still_holds: Callable[[Conflict], Awaitable[bool]]
+) -> PushRefusal | None:
+    """Claim what a push is about to change, or return why it must not begin: held elsewhere, or protected.
 
     Publication has taken it already, as a rule. But where a path leads may have changed since, older content
     may be pinned, and the register may have been lost.
 
     Args:
-        still_holds: whether another asset of ours, which the register has as the holder, is that still.
+        still_holds: whether another asset of ours, the holder by the register, still is.
 
     Raises:
         LehrError: the register cannot be used.
@@ -45,66 +46,74 @@ async def take_before_push(
     if not claimed:
         return None
     conflicts = await claims.take(key.partition, {key.id: claimed}, only=False)
-    if conflicts and not any(_counts(conflict, still_holds) for conflict in conflicts):
+    first = await _first_that_counts(conflicts, still_holds)
+    if conflicts and first is None:
         over = {conflict.holder.asset for conflict in conflicts}
         conflicts = await claims.take(key.partition, {key.id: claimed}, only=False, over=over)
-    first = next((conflict for conflict in conflicts if _counts(conflict, still_holds)), None)
-    return None if first is None else _kept(first)
+        first = await _first_that_counts(conflicts, still_holds)
+    return None if first is None else _refusal(first)
 
 
-def _counts(conflict: Conflict, still_holds: Callable[[Conflict], bool]) -> bool:
-    return bool(conflict.protected) or not conflict.holder.ours or still_holds(conflict)
+async def _first_that_counts(
+    conflicts: Sequence[Conflict], still_holds: Callable[[Conflict], Awaitable[bool]]
+) -> Conflict | None:
+    for conflict in conflicts:
+        if conflict.protected or not conflict.holder.ours or await still_holds(conflict):
+            return conflict
+    return None
 
 
-def _kept(first: Conflict) -> Kept:
+def _refusal(first: Conflict) -> PushRefusal:
     holder = first.holder
     if first.protected:
         message = f"{first.what} is in {first.protected}, where no asset may write"
-        return Kept(Refused(Reason.PROTECTED_PATH, message))
+        return PushRefusal(Refused(Reason.PROTECTED_PATH, message))
     if holder.ours:
         message = f"{first.what} still belongs to `{holder.asset}`"
-        return Kept(Refused(Reason.CLAIMED_HERE, message), (holder.asset,))
+        return PushRefusal(Refused(Reason.CLAIMED_HERE, message), (holder.asset,))
     message = (
         f"{first.what} belongs to `{holder.asset}` of partition {holder.partition},"
         f" whose state is in {holder.state}"
     )
-    return Kept(Refused(Reason.CLAIMED_ELSEWHERE, message))
+    return PushRefusal(Refused(Reason.CLAIMED_ELSEWHERE, message))
 
 
-class GivingUp:
-    """Releases the claims of assets that have left: immediately, or once the register can be used again.
+class ClaimReleaser:
+    """Releases the claims of assets that have left: immediately, or once the register is available again.
 
     Args:
         gone: whether an asset is still out of production or care. It is asked right before the
             register is: an asset published after that claims again, and keeps its claims.
     """
 
-    def __init__(self, claims: Claims, partition: Partition, gone: Callable[[AssetId], bool]) -> None:
+    def __init__(
+        self, claims: Claims, partition: Partition, gone: Callable[[AssetId], Awaitable[bool]]
+    ) -> None:
         self._claims = claims
         self._partition = partition
         self._gone = gone
         self._owed: dict[AssetId, None] = {}
         self._may_hold_more = True
 
-    async def give_up(self, id: AssetId) -> None:
-        """Release what `id` held. A failure is made good by `settle`."""
+    async def release(self, id: AssetId) -> None:
+        """Release what `id` held. After a failure, `settle` repeats it."""
         self._owed[id] = None
         await self.settle()
 
     async def settle(self) -> None:
-        """Release what could not be released before, and, the first time, what a former process left."""
+        """Release what could not be released before, and, the first time, what a previous process left."""
         try:
             if self._may_hold_more:
                 self._owed |= dict.fromkeys(sorted(await self._claims.assets(self._partition)))
                 self._may_hold_more = False
             while owed := list(self._owed):
-                gone = [id for id in owed if self._gone(id)]
+                gone = [id for id in owed if await self._gone(id)]
                 if gone:
                     await self._claims.release(self._partition, gone)
                 for id in owed:
                     self._owed.pop(id, None)
         except LehrError as error:
-            log.warning("claims are not given up yet, it is tried again", error=str(error))
+            log.warning("claims could not be released; retrying", error=str(error))
 
 
 class SlotClaims:
@@ -114,17 +123,17 @@ class SlotClaims:
         self,
         claims: Claims | None,
         runtime: Runtime,
-        intent: RememberedIntent,
+        lookups: Lookups,
         slots: Mapping[AssetId, Slot],
     ) -> None:
         """`slots` are the Enforcer's own, looked at as they are."""
         self._claims = claims
         self._runtime = runtime
-        self._intent = intent
+        self._lookups = lookups
         self._slots = slots
-        self._giving_up = None if claims is None else GivingUp(claims, runtime.partition, self._is_gone)
+        self._releaser = None if claims is None else ClaimReleaser(claims, runtime.partition, self._is_gone)
 
-    async def take(self, slot: Slot) -> Kept | None:
+    async def take(self, slot: Slot) -> PushRefusal | None:
         """Claim what the push of a slot changes; or return why it must not begin.
 
         Raises:
@@ -136,31 +145,36 @@ class SlotClaims:
         claimed = self._runtime.registry.claims(turn.view.asset)
         return await take_before_push(self._claims, slot.key, claimed, self._still_holds)
 
-    async def give_up(self, id: AssetId) -> None:
+    async def release(self, id: AssetId) -> None:
         """Release what an asset held that has left."""
-        if self._giving_up is not None:
-            await self._giving_up.give_up(id)
+        if self._releaser is not None:
+            await self._releaser.release(id)
 
     async def settle(self) -> None:
         """Release what could not be released before, but only once all running turndowns are known."""
-        if self._giving_up is not None:
-            await self._giving_up.settle()
+        if self._releaser is not None:
+            await self._releaser.settle()
 
-    def _still_holds(self, conflict: Conflict) -> bool:
+    async def _still_holds(self, conflict: Conflict) -> bool:
         """Whether the asset of ours that holds a claim is, or will be, in production with it."""
+        return await self._lookups.run(partial(self._intends, conflict))
+
+    def _intends(self, conflict: Conflict) -> bool:
         slot = self._slots.get(conflict.holder.asset)
         if slot is None or slot.departed:
             return slot is not None
-        last = self._intent.last(slot.key)
+        last = self._lookups.last(slot.key)
         return last is not None and conflict.claim in self._runtime.registry.claims(last[0])
 
-    def _is_gone(self, id: AssetId) -> bool:
+    async def _is_gone(self, id: AssetId) -> bool:
         """Whether an asset is out of production or of our care, and intent as it is now leaves it so."""
+        return await self._lookups.run(partial(self._has_gone, id))
+
+    def _has_gone(self, id: AssetId) -> bool:
         slot = self._slots.get(id)
         if slot is not None and not slot.state.left:
             return False
-        head = next(self._runtime.store.intent.heads(self._runtime.partition, (id,)), None)
-        if head is None:
+        if self._lookups.head(self._runtime.partition, id) is None:
             return True
-        last = self._intent.last(AssetKey(self._runtime.partition, id))
+        last = self._lookups.last(AssetKey(self._runtime.partition, id))
         return slot is not None and last is not None and TURNDOWN in addon_names(last[0])

@@ -41,8 +41,8 @@ class _Pending(msgspec.Struct, eq=False):
 class Committer:
     """Carries out writes in the order in which they were given.
 
-    `post` hands over writes that must not be lost: while the store is out of order they are kept
-    and tried again. `ask` needs an answer now, and raises otherwise.
+    `post` hands over writes that must not be lost: while the store is unavailable they are kept
+    and retried. `ask` needs an answer now, and raises otherwise.
     """
 
     def __init__(self, store: Store, blocking: Blocking, clock: Clock) -> None:
@@ -63,7 +63,7 @@ class Committer:
         self._lease = (lease,)
 
     def post(self, writes: Sequence[Write], refused: RefusedWrite | None = None) -> None:
-        """Write these down, whenever it is possible. `refused`: called for each that the store refuses."""
+        """Write these down as soon as possible. `refused`: called for each that the store refuses."""
         if writes:
             self._add(_Pending(tuple(writes), None, refused))
 
@@ -71,7 +71,7 @@ class Committer:
         """Write these down and return the store's answers.
 
         Raises:
-            TransientError: the store is out of order for now; nothing was written.
+            TransientError: the store is unavailable for now; nothing was written.
             StalledError: it is broken, or `run` has ended.
             Exception: these cannot be written down; nothing was written.
         """
@@ -94,7 +94,7 @@ class Committer:
         """Commit for ever.
 
         Raises:
-            StalledError: the store is broken and only a person can help; or another control plane
+            StalledError: the store is broken and needs an operator; or another control plane
                 has taken over.
             Exception: a defect; something that must not be lost cannot be written down.
         """
@@ -127,8 +127,8 @@ class Committer:
         else:
             if self.trouble is not None:
                 self.trouble = None
-                log.warning("store in order again, nothing was lost")
-            _tell(batch, answers[len(lease) :])
+                log.warning("store available again; nothing was lost")
+            _answer(batch, answers[len(lease) :])
 
     def _contain(self, batch: list[_Pending], error: Exception) -> None:
         """Nothing of `batch` could be written, because of one of them: only that one may fail."""
@@ -139,7 +139,7 @@ class Committer:
         if not batch or batch[0].answer is None:
             raise error  # it must not be lost
         self._refuse(batch, error)
-        log.error("what was asked for cannot be written down", exc_info=error)
+        log.error("a write cannot be stored", exc_info=error)
 
     def _take(self) -> list[_Pending]:
         # A caller that has been cancelled would not use its grant: a push admitted, and never
@@ -157,7 +157,7 @@ class Committer:
 
     async def _put_back(self, batch: list[_Pending], error: TransientError) -> None:
         if self.trouble is None:
-            log.warning("store out of order, writes are kept", error=str(error))
+            log.warning("store unavailable; writes are kept", error=str(error))
         self.trouble = error
         self._refuse(batch, error)
         self._pending[:0] = [item for item in batch if item.answer is None]
@@ -172,7 +172,7 @@ class Committer:
                 item.answer.set_exception(error)
 
 
-def _tell(batch: list[_Pending], answers: list[Any]) -> None:
+def _answer(batch: list[_Pending], answers: list[Any]) -> None:
     place = 0
     for item in batch:
         end = place + len(item.writes)

@@ -1,7 +1,7 @@
 """How a turn ends: a condition, and a decision if the verdict has changed. Pure.
 
 A turn that ends like the last one is only counted, so history stays readable: one record for
-each change of mind, with the number of turns that had confirmed the one before.
+each change, with the number of turns that had confirmed the one before.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from lehr.model.decision import LEFT, Condition, Decision, Status
 from lehr.model.diff import Goal
 from lehr.model.operation import Operation
 from lehr.model.reason import Reason
-from lehr.model.writes import Record, Touch, Write
+from lehr.model.writes import RecordDecision, Reschedule, Write
 
 _SAME_TIME = 1.0
 _BROKEN_SECONDS = 10.0
@@ -47,7 +47,7 @@ def conclude(
         wait_for: assets whose settling wakes this one.
         writes: written before the decision, in the same commit.
         operation: id of the push that the decision is about.
-        looks: False when a regular look would not even look at production.
+        looks: False when a regular turn would not compare production.
     """
     assert state.turn is not None
     view = state.turn.view
@@ -60,16 +60,16 @@ def conclude(
         condition = replace(condition, next_at=view.now + delay)
     if looks and not settled:
         condition = replace(condition, resync=view.resync)
-    changed = key != state.standing
+    changed = key != state.condition_key
     if changed:
-        writes = (*writes, Record(decision_of(state, condition, operation=operation)))
-    elif _due_otherwise(state.next_at, condition.next_at):
-        writes = (*writes, Touch(view.key, condition))
+        writes = (*writes, RecordDecision(decision_of(state, condition, operation=operation)))
+    elif _due_time_changed(state.next_at, condition.next_at):
+        writes = (*writes, Reschedule(view.key, condition))
     ended = replace(
         state,
         phase=Phase.IDLE,
         turn=None,
-        standing=key,
+        condition_key=key,
         turns=0 if changed else state.turns + 1,
         next_at=condition.next_at,
         left=condition.status in LEFT,
@@ -84,9 +84,9 @@ def conclude(
 def broken(
     state: State, key: AssetKey, *, governing: int, now: float, cause: str, error: LehrError | str
 ) -> tuple[State, tuple[Commit, Rest]]:
-    """End a turn that could not be finished: the store could not be read, or something failed unforeseen.
+    """End a turn that could not be finished: the store could not be read, or something else failed.
 
-    An asset that needs a person stalls. Any other is retried automatically, less and less often.
+    An asset that needs an operator stalls. Any other is retried automatically, less and less often.
 
     Args:
         state: as it was when it failed, with or without a turn.
@@ -96,11 +96,11 @@ def broken(
     condition = _condition_of(error)
     delay: float | None = None
     if condition.status is not Status.STALLED:
-        again = state.turns + 1 if condition.key() == state.standing else 0
+        again = state.turns + 1 if condition.key() == state.condition_key else 0
         delay = min(_BROKEN_SECONDS * 2 ** min(again, 8), _LONGEST_BROKEN_SECONDS)
         condition = replace(condition, next_at=now + delay)
     writes: tuple[Write, ...] = ()
-    if condition.key() != state.standing:
+    if condition.key() != state.condition_key:
         decision = Decision(
             partition=key.partition,
             asset=key.id,
@@ -112,12 +112,12 @@ def broken(
             event=cause,
             turns=state.turns,
         )
-        writes = (Record(decision),)
+        writes = (RecordDecision(decision),)
     ended = replace(
         state,
         phase=Phase.IDLE,
         turn=None,
-        standing=condition.key(),
+        condition_key=condition.key(),
         turns=0 if writes else state.turns + 1,
         next_at=condition.next_at,
         left=False,
@@ -132,12 +132,13 @@ def _condition_of(error: LehrError | str) -> Condition:
         if isinstance(error, StalledError):
             reason = Reason.DAMAGED if isinstance(error, DamagedError) else Reason.UNREADABLE
             return Condition(Status.STALLED, reason, message, error.fix or "see the log of `lehr run`")
-        return Condition(Status.RETRYING, Reason.STORE_UNAVAILABLE, message, error.fix or "Lehr tries again")
-    unblock = "Lehr tries again by itself; the log of `lehr run` has the traceback"
-    return Condition(Status.RETRYING, Reason.TURN_BROKE, f"the turn broke: {error}", unblock)
+        unblock = error.fix or "wait; Lehr retries automatically"
+        return Condition(Status.RETRYING, Reason.STORE_UNAVAILABLE, message, unblock)
+    unblock = "see the traceback in the log of `lehr run`; Lehr retries automatically"
+    return Condition(Status.RETRYING, Reason.TURN_BROKE, f"the turn failed: {error}", unblock)
 
 
-def _due_otherwise(before: float | None, after: float | None) -> bool:
+def _due_time_changed(before: float | None, after: float | None) -> bool:
     if before is None or after is None:
         return before is not after
     return abs(before - after) > _SAME_TIME
@@ -186,4 +187,6 @@ def _evidence(state: State) -> dict[str, Any]:
 
 def pushing_condition(operation: Operation) -> Condition:
     """The condition of an asset while its push is under way."""
-    return Condition(Status.PUSHING, Reason.PUSHING, f"push {operation.id} is under way", "its end")
+    return Condition(
+        Status.PUSHING, Reason.PUSHING, f"push {operation.id} is under way", "wait until the push ends"
+    )

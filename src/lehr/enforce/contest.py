@@ -1,8 +1,8 @@
 """Pushes that were verified, and undone again: how long to wait before the next one. Pure.
 
 Something else that writes to an asset's production, such as a second control plane or a cron job, undoes
-each push after it was verified. Each repair succeeds, so no failure ever slows them down; without this
-module two such writers would push against each other as fast as they can.
+each push after it was verified. Each repair succeeds, so no failure ever slows them down: without this
+module, two such writers would undo each other's pushes as fast as they can.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from lehr.base.backoff import delay
 from lehr.base.digest import Digest
 
 WINDOW = 600.0
-"""Seconds within which repairs count. An asset that needs none for as long is calm again."""
+"""Seconds within which repairs count. An asset without repairs for this long is no longer contested."""
 
 SAME_DIFF = 3
 """Verified pushes of one diff within the window, after which the next one waits."""

@@ -1,4 +1,4 @@
-"""Governance of a partition now: the newest incarnation's checks, and people's controls."""
+"""Governance of a partition now: the newest incarnation's checks, and operators' controls."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ class Governance(msgspec.Struct, frozen=True):
         """Governing assets of one type, by id."""
         return self.assets.get(type, ())
 
-    def standing(self, now: float) -> Sequence[Control]:
-        """Controls that have not run out."""
+    def active_controls(self, now: float) -> Sequence[Control]:
+        """Controls that have not expired."""
         if not self.controls:
             return self.controls
-        return [control for control in self.controls if control.stands(now)]
+        return [control for control in self.controls if control.is_active(now)]
 
     def observe(self, asset: Asset) -> str | None:
         """Why `asset` is only observed; None when it is not."""
@@ -75,7 +75,7 @@ def load(store: Store, registry: Registry, incarnation: Incarnation, now: float)
 def _removals(partition: Partition, budgets: list[DeletionBudget]) -> tuple[Reservation, ...]:
     """A removal needs a share of every budget, and the shares are the same: the last one counts longest."""
     by_time = sorted(budgets or [_DEFAULT_BUDGET], key=lambda item: (item.per_seconds, item.removals))
-    # A removal that fails and is tried again must not use up what others wait for.
+    # A removal that fails and is retried must not use up the shares that others wait for.
     return tuple(
         Reservation(f"removals/{partition}", item.removals, item.per_seconds, once=True) for item in by_time
     )

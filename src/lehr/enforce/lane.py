@@ -1,8 +1,8 @@
-"""Lanes: one for each plugin, so that one plugin's trouble delays no other (invariant I9).
+"""Lanes: one for each plugin, so that trouble with one plugin does not delay others (invariant I9).
 
 A lane is a work queue of assets that want a turn, a bounded number of workers that run turns,
-a bounded number of pushes, and a retry budget. Calls of the plugin go through it, get their
-time-out there, and come back as values: no exception of a plugin passes it.
+a bounded number of pushes, and a retry budget. Calls of the plugin go through it. It
+limits their time, and returns their errors as values: no exception of a plugin gets past it.
 """
 
 from __future__ import annotations
@@ -10,19 +10,20 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from typing import Any, Generic, TypeVar
 
 import structlog
 
 from lehr.base.backoff import RetryBudget
 from lehr.base.clock import Clock
-from lehr.base.errors import LehrError, StalledError, TransientError, WaitingError
+from lehr.base.errors import LehrError, NeedError, StalledError, TransientError, WaitingError
 from lehr.client.turns import TurnQueue
-from lehr.enforce.failing import FAILURES, brief, raise_if_ours, storable
-from lehr.enforce.limit import telling, within
-from lehr.enforce.reading import RecordingReader
-from lehr.enforce.state import Diffed, DiffFailed, Looked
+from lehr.enforce.diff_batches import UNANSWERED, Batches
+from lehr.enforce.intent_readers import RecordingReader
+from lehr.enforce.plugin_errors import FAILURES, one_line, reraise_if_cancelled, storable
+from lehr.enforce.state import Diffed, DiffFailed, StatusReported
+from lehr.enforce.time_limit import call_on_first_wait, within
 from lehr.model.asset import Asset, AssetKey
 from lehr.model.diff import NO_DIFF, Diff, Target
 from lehr.model.operation import DONE, Operation, Outcome, Progress, Result
@@ -33,19 +34,22 @@ log = structlog.get_logger()
 T = TypeVar("T")
 
 _YIELD_SECONDS = 0.005
-"""How long a worker may go on without giving others the loop."""
+"""How long a worker may run before it yields to others."""
 
 _PATIENCE_SECONDS = 1.0
+
+_PREPARATION_SECONDS = 0.1
+"""How long a turn waits for its preparation; a store that hangs must not hold up turns that need none."""
 
 _STATUS_TIMEOUT = 30.0
 _WATCH_RESTART_SECONDS = 5.0
 
-_MEND = "mend or update the plugin"
-_TRACEBACK = f"{_MEND}; the log of `lehr run` has the traceback"
+_FIX_PLUGIN = "fix or update the plugin"
+_TRACEBACK = f"{_FIX_PLUGIN}; the log of `lehr run` has the traceback"
 
 
 class Lane(Generic[T]):
-    """The way of all assets that one plugin serves."""
+    """The turns, pushes and calls of one plugin."""
 
     def __init__(
         self,
@@ -53,12 +57,15 @@ class Lane(Generic[T]):
         clock: Clock,
         turn: Callable[[T], Coroutine[Any, Any, None]],
         broke: Callable[[asyncio.Task[None]], None] = lambda worker: None,
+        prepare: Callable[[Iterable[T]], asyncio.Task[None] | None] = lambda upcoming: None,
     ) -> None:
-        """Make a lane without turns.
+        """Create an empty lane.
 
         Args:
             turn: runs one turn of one asset; it does not raise.
-            broke: is called with every worker that has ended, also when it only had nothing left to do.
+            broke: called with every worker that has ended, including one that ran out of turns.
+            prepare: called before each turn with the items whose turns are next, about in this order. The
+                next turn waits a little for the task that it returns, if any.
         """
         self.plugin = plugin
         self.traits = plugin.traits
@@ -67,12 +74,16 @@ class Lane(Generic[T]):
         self._clock = clock
         self._turn = turn
         self._broke = broke
+        self._prepare = prepare
+        self._preparing = False
         self._queue: TurnQueue[T] = TurnQueue()
         self._places = asyncio.Semaphore(self.traits.pushes)
         self._deferred: OrderedDict[T, None] = OrderedDict()
         self._diffs = asyncio.Semaphore(self.traits.turns)
+        self._batches = Batches(plugin, self._diffs, self.traits.diff_timeout)
+        self._flushing = False
         self._workers: set[asyncio.Task[None]] = set()
-        self._roused = False
+        self._worker_starting = False
         self._stopped = False
         # Turns also wait for checks and commits, so more of them than diffs may be under way.
         self._most_workers = max(self.traits.turns, self.traits.pushes) * 2
@@ -80,35 +91,39 @@ class Lane(Generic[T]):
     def add(self, item: T, *, urgent: bool) -> None:
         """Queue a turn."""
         self._queue.add(item, urgent=urgent)
-        self._rouse()
+        self._start_worker()
 
-    def _rouse(self) -> None:
+    def _start_worker(self) -> None:
         """Start a worker for queued turns unless one is starting.
 
-        A worker whose turn has to wait calls the next worker. So a hundred turns that wait for
-        nothing take one task, not a hundred.
+        A worker whose turn has to wait starts the next worker. So a hundred turns that never wait
+        take one task, not a hundred.
         """
-        if self._roused or self._stopped or not self._queue:
+        if self._worker_starting or self._preparing or self._stopped or not self._queue:
             return
-        # A worker that is not on its way is in the middle of a turn, which may take its time.
+        # A worker that is not just starting is in the middle of a turn, which may take long.
         if len(self._workers) < self._most_workers:
             worker = asyncio.create_task(self._work(), name=f"turns of {type(self.plugin).__name__}")
             worker.add_done_callback(self._broke)
             self._workers.add(worker)
-            self._roused = True
+            self._worker_starting = True
 
     def hasten(self, item: T) -> None:
-        """Let the queued turn of `item` overtake routine ones."""
+        """Move the queued turn of `item` ahead of routine ones."""
         self._queue.hasten(item)
 
     async def _work(self) -> None:
         worker = asyncio.current_task()
         assert worker is not None
-        self._roused = False
+        self._worker_starting = False
         since = self._clock.monotonic()
         try:
             while self._queue:
-                await telling(self._rouse, self._turn(self._queue.take()))
+                if (coming := self._prepare(self._queue)) is not None:
+                    await self._wait_for(coming)
+                    if not self._queue:
+                        break
+                await call_on_first_wait(self._start_worker, self._turn(self._queue.take()))
                 if self._clock.monotonic() - since > _YIELD_SECONDS:
                     await self._clock.sleep(0)
                     since = self._clock.monotonic()
@@ -116,14 +131,22 @@ class Lane(Generic[T]):
             # Here and not in a callback of the task, which runs later: a caller that queues a turn
             # in between would count on a worker that takes no more.
             self._workers.discard(worker)
-            self._rouse()
+            self._start_worker()
+
+    async def _wait_for(self, coming: asyncio.Task[None]) -> None:
+        """Let one worker wait, and not as many as there are places: all turns would wait for the same."""
+        self._preparing = True
+        try:
+            await asyncio.wait((coming,), timeout=_PREPARATION_SECONDS)
+        finally:
+            self._preparing = False
 
     async def take_place(self, item: T) -> bool:
         """Take one of the plugin's places for pushes, waiting a little if all are taken.
 
-        Returns False when none came free; `item` is then remembered for `next_deferred`. The wait
-        spares assets a second diff where pushes are short. It is bounded, as is the number of turns
-        that wait, so that long pushes do not keep others from being looked at.
+        Returns False when none came free; `item` is then remembered for `next_deferred`. Where
+        pushes are short, the wait saves a second diff. It is bounded, as is the number of turns that
+        wait, so that long pushes do not delay the turns of other assets.
         """
         if not await self._place_came_free():
             self._deferred[item] = None
@@ -142,7 +165,7 @@ class Lane(Generic[T]):
         return True
 
     def forget(self, item: T) -> None:
-        """`item` is not to come again."""
+        """Forget `item`: it will not be queued again."""
         self._deferred.pop(item, None)
 
     def free_place(self) -> None:
@@ -150,9 +173,9 @@ class Lane(Generic[T]):
         self._places.release()
 
     def next_deferred(self) -> T | None:
-        """The slot that comes next, of those deferred longest ago; None if there is none, or no place.
+        """The slot deferred longest ago; None if none is deferred, or no place is free.
 
-        The caller must take the place, be deferred again, or have this asked once more: no place
+        The caller must make it take the place, defer it again, or call this again, so that no place
         stays free while a slot waits for one.
         """
         if self._places.locked() or not self._deferred:
@@ -166,6 +189,7 @@ class Lane(Generic[T]):
         for worker in workers:
             worker.cancel()
         await asyncio.gather(*workers, return_exceptions=True)
+        await self._batches.stop()
 
     # --- calls of the plugin ---------------------------------------------------
 
@@ -175,107 +199,161 @@ class Lane(Generic[T]):
         return type(self.plugin).watch is not AssetPlugin.watch
 
     async def hints(self) -> AsyncIterator[AssetKey]:
-        """Possible changes that the plugin reports, for ever; a watch that breaks or ends only costs time."""
-        told = False
+        """Possible changes that the plugin reports, for ever. A watch that fails or ends is restarted."""
+        warned = False
         while True:
             try:
                 async for key in self.plugin.watch():
                     if not isinstance(key, AssetKey):
-                        raise TypeError(f"it hinted at a {type(key).__name__}, not an AssetKey")
+                        raise TypeError(f"it yielded a {type(key).__name__} instead of an AssetKey")
                     yield key
-                if not told:  # once: it may end each time that there is nothing to watch
-                    log.warning("watch ended, it is started again and again", plugin=self._name)
-                told = True
+                if not warned:  # once: it may end whenever there is nothing to watch
+                    log.warning("watch ended; it is restarted each time", plugin=self._name)
+                warned = True
             except asyncio.CancelledError:
-                raise_if_ours()
+                reraise_if_cancelled()
             except FAILURES:
-                log.exception("watch broke, it is started again", plugin=self._name)
+                log.exception("watch failed; restarting it", plugin=self._name)
             await self._clock.sleep(_WATCH_RESTART_SECONDS)
 
-    async def diff(self, target: Target, asset: Asset | None, read: RecordingReader) -> Diffed | DiffFailed:
-        """Ask the plugin to compare."""
+    @property
+    def _batched(self) -> bool:
+        """Whether the plugin compares many assets in one call."""
+        return type(self.plugin).diff_many is not AssetPlugin.diff_many
+
+    async def diff(
+        self, target: Target, asset: Asset | None, read: RecordingReader, *, routine: bool = False
+    ) -> Diffed | DiffFailed:
+        """Ask the plugin to compare.
+
+        Args:
+            routine: nothing urgent depends on the answer, so it may share a call with others.
+        """
         limit = self.traits.diff_timeout
+        read.understands = self.plugin.versions
         try:
-            async with self._diffs:
-                diff: object = await within(limit, self._ask_for_diff(target, read))
+            diff = await self._ask_until_read(target, read, routine)
         except TimeoutError:
-            fix = "see what it waits for; Lehr looks again by itself"
+            fix = "find out what it waits for; Lehr retries automatically"
             return DiffFailed(f"{self._name} took longer than {limit:g} s to look at production", fix)
         except LehrError as error:
             return _diff_failed(error)
         except asyncio.CancelledError:
-            raise_if_ours()
-            return DiffFailed(f"{self._name} cancelled itself", _MEND)
+            reraise_if_cancelled()
+            return DiffFailed(f"{self._name} cancelled itself", _FIX_PLUGIN)
         except FAILURES as error:
             log.exception("plugin failed to diff", asset=target.id, type=target.type)
-            return DiffFailed(f"{self._name} failed: {brief(error)}", _TRACEBACK)
+            return DiffFailed(f"{self._name} failed: {one_line(error)}", _TRACEBACK)
         if not isinstance(diff, Diff):
-            return DiffFailed(f"{self._name} answered a {type(diff).__name__} instead of a diff", _MEND)
+            return DiffFailed(f"{self._name} returned a {type(diff).__name__} instead of a diff", _FIX_PLUGIN)
         try:
             diff = diff if diff is NO_DIFF else storable(diff, Diff)
         except ValueError as error:
-            return DiffFailed(f"{self._name} answered a diff that cannot be used: {error}", _MEND)
+            return DiffFailed(f"{self._name} returned a diff that is not valid: {error}", _FIX_PLUGIN)
         known = asset or read.asset(target.id)
         if known is None:
             return DiffFailed(f"incarnation {target.incarnation} has no asset {target.id}")
         return Diffed(diff, read.content_digest(known))
 
+    async def _ask_until_read(self, target: Target, read: RecordingReader, routine: bool) -> object:
+        """The plugin's answer, repeated until everything that it reads is in memory."""
+        while True:
+            try:
+                diff: object = UNANSWERED
+                if routine and self._batched:
+                    diff = await self._ask_for_diff_in_batch(target, read)
+                if diff is UNANSWERED:
+                    async with self._diffs:
+                        diff = await within(self.traits.diff_timeout, self._ask_for_diff(target, read))
+            except FAILURES:
+                # Not only of a `NeedError`: it may have become an error of the plugin's own.
+                if not read.missed:
+                    raise
+            if not read.missed:
+                return diff
+            await read.fetch_missed()
+
     async def _ask_for_diff(self, target: Target, read: RecordingReader) -> object:
-        """A coroutine for sure, whatever the plugin answers."""
-        read.understands = self.plugin.versions
+        """Always a coroutine, whatever the plugin returns."""
         return await self.plugin.diff(target, read)
 
+    async def _ask_for_diff_in_batch(self, target: Target, read: RecordingReader) -> object:
+        if not self._flushing:
+            self._flushing = True
+            asyncio.get_running_loop().call_soon(self._flush)
+        answer = await self._batches.diff(target, read)
+        if isinstance(answer, LehrError):
+            raise answer
+        return answer
+
+    def _flush(self) -> None:
+        """Ask for the collected diffs, unless a worker is starting: its turn may need one more."""
+        if self._worker_starting:
+            asyncio.get_running_loop().call_soon(self._flush)
+            return
+        self._flushing = False
+        self._batches.flush()
+
     async def push(self, target: Target, read: RecordingReader, push: Push) -> Outcome:
-        """Let the plugin push. Whatever is not plainly an outcome is unknown."""
+        """Let the plugin push. Anything that is not a valid outcome is unknown."""
         limit = self.traits.push_timeout
         read.understands = self.plugin.versions
         try:
             async with asyncio.timeout(limit):
                 outcome: object = await self.plugin.push(target, read, push)
         except TimeoutError:
-            return Outcome(Result.UNKNOWN, f"{self._name} did not end within {limit:g} s")
+            return Outcome(Result.UNKNOWN, f"{self._name} did not finish within {limit:g} s")
         except StalledError as error:
             return Outcome(Result.STALLED, str(error))
         except WaitingError as error:
             return self._usable(Outcome(Result.FAILED, str(error), error.until))
         except TransientError as error:
             return Outcome(Result.FAILED, str(error))
+        except NeedError:
+            assets = ", ".join(read.missed)
+            return Outcome(Result.FAILED, f"{self._name} reads {assets} to push and had not to compare")
         except asyncio.CancelledError:
-            raise_if_ours()
+            reraise_if_cancelled()
             return Outcome(Result.UNKNOWN, f"{self._name} cancelled itself")
         except FAILURES as error:
             log.exception("plugin failed to push", asset=target.id, operation=push.operation.id)
-            return Outcome(Result.UNKNOWN, f"{self._name} failed: {brief(error)}")
+            return Outcome(Result.UNKNOWN, f"{self._name} failed: {one_line(error)}")
         return self._usable(outcome)
 
     def _usable(self, outcome: object) -> Outcome:
         """`outcome` if it is valid, otherwise an unknown one."""
         if not isinstance(outcome, Outcome):
             kind = type(outcome).__name__
-            return Outcome(Result.UNKNOWN, f"{self._name} answered a {kind} instead of an outcome")
+            return Outcome(Result.UNKNOWN, f"{self._name} returned a {kind} instead of an outcome")
         try:
             return outcome if outcome is DONE else storable(outcome, Outcome)
         except ValueError as error:
-            return Outcome(Result.UNKNOWN, f"{self._name} answered an outcome that cannot be used: {error}")
+            return Outcome(Result.UNKNOWN, f"{self._name} returned an outcome that is not valid: {error}")
 
-    async def status(self, operation: Operation) -> Looked:
+    async def status(self, operation: Operation) -> StatusReported:
         """Ask the plugin about a push whose outcome is unknown."""
         try:
             async with asyncio.timeout(_STATUS_TIMEOUT):
                 progress: object = await self.plugin.status(operation)
         except TimeoutError:
-            return Looked(None, f"{self._name} did not say within {_STATUS_TIMEOUT:g} s whether it has ended")
+            return StatusReported(
+                None, f"{self._name} did not report within {_STATUS_TIMEOUT:g} s whether the push has ended"
+            )
         except asyncio.CancelledError:
-            raise_if_ours()
-            return Looked(None, f"{self._name} cancelled itself")
+            reraise_if_cancelled()
+            return StatusReported(None, f"{self._name} cancelled itself")
         except LehrError as error:
-            return Looked(None, str(error))
+            return StatusReported(None, str(error))
         except FAILURES as error:
-            log.exception("plugin failed to tell a status", operation=operation.id)
-            return Looked(None, f"{self._name} failed to say whether it has ended: {brief(error)}")
+            log.exception("plugin failed to report a status", operation=operation.id)
+            return StatusReported(
+                None, f"{self._name} failed to report whether the push has ended: {one_line(error)}"
+            )
         if isinstance(progress, Progress):
-            return Looked(progress)
-        return Looked(None, f"{self._name} answered a {type(progress).__name__} when asked if it has ended")
+            return StatusReported(progress)
+        return StatusReported(
+            None, f"{self._name} returned a {type(progress).__name__} when asked whether the push has ended"
+        )
 
 
 def _diff_failed(error: LehrError) -> DiffFailed:

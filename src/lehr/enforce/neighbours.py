@@ -1,14 +1,16 @@
-"""What a turn may know of other assets: how they differ, which refer to it, which wait for which."""
+"""Other assets, as a turn sees them: how they differ, which refer to it, which wait for which."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from msgspec.structs import replace
 
 from lehr.base.digest import Digest
+from lehr.enforce.intent_readers import RecordingReader
 from lehr.enforce.lane import Lane
-from lehr.enforce.reading import RecordingReader, RememberedIntent
+from lehr.enforce.lookups import Lookups
 from lehr.enforce.slot import Slot
 from lehr.enforce.state import Diffed, DiffFailed
 from lehr.model.addons import TURNDOWN
@@ -22,7 +24,7 @@ from lehr.sdk.check import Referrer
 from lehr.sdk.runtime import Runtime
 
 _UNKNOWN = Effects(capacity=None)
-"""Unknown facts block in both directions."""
+"""Unknown effects block in both directions."""
 
 UNDER_WAY = Diff((Change("push", "ended", "under way"),), _UNKNOWN)
 """How an asset differs while a push of it is, or may be, under way."""
@@ -33,25 +35,27 @@ class Neighbours:
 
     Attributes:
         registry: types, to decode payloads and addons with.
+        lookups: reads of the store. Methods that are not coroutines raise `NeedError` for data that is not in
+            memory: they are for `Lookups.run`.
     """
 
     def __init__(
         self,
         runtime: Runtime,
-        intent: RememberedIntent,
+        lookups: Lookups,
         slots: Mapping[AssetId, Slot],
         lanes: Mapping[str, Lane[Slot]],
     ) -> None:
         """`slots` and `lanes` (by type) are the Enforcer's own, looked at as they are."""
         self._partition = runtime.partition
         self.registry = runtime.registry
-        self._intent = intent
+        self.lookups = lookups
         self._slots = slots
         self._lanes = lanes
 
     def asset(self, id: AssetId, sequence: int) -> Asset | None:
         """An asset as `sequence` has it."""
-        return self._intent.asset(AssetKey(self._partition, id), sequence)
+        return self.lookups.asset(AssetKey(self._partition, id), sequence)
 
     def content_of(self, id: AssetId, governing: int, controls: Sequence[Control]) -> int:
         """The incarnation whose content an asset has, by its pin among `controls`; 0 if it is gone."""
@@ -72,24 +76,36 @@ class Neighbours:
         Args:
             settled: do not ask the plugin where the last turn of the asset found this content in place.
         """
+        known = await self.lookups.run(partial(self._known, id, sequence, governing, settled))
+        if known is None:
+            return None
+        found, newest = known
+        if isinstance(found, Diff):
+            return found, newest
+        lane = self._lanes.get(found.type)
+        if lane is None:
+            return Diff((Change("plugin", "serving", None),), _UNKNOWN), newest
+        target = Target(self._partition, id, found.type, sequence, self._reached(found))
+        compared, _read = await self.compare(lane, target)
+        if isinstance(compared, DiffFailed):
+            return Diff((Change("observed", "known", compared.message),), _UNKNOWN), newest
+        return compared.diff, newest
+
+    def _known(
+        self, id: AssetId, sequence: int, governing: int, settled: bool
+    ) -> tuple[Diff | Asset, Digest | None] | None:
+        """How the asset differs, if that is known without its plugin, and else the asset."""
         asset = self.asset(id, sequence)
         if asset is None:
             return None
-        newest_asset = self._intent.asset(AssetKey(self._partition, id), governing)
+        newest_asset = self.asset(id, governing)
         newest = None if newest_asset is None else newest_asset.digest
         slot = self._slots.get(id)
         if slot is not None and slot.may_be_pushing:
             return UNDER_WAY, newest
         if settled and (slot is None or self._is_in_place(slot, asset, sequence)):
             return NO_DIFF, newest
-        lane = self._lanes.get(asset.type)
-        if lane is None:
-            return Diff((Change("plugin", "serving", None),), _UNKNOWN), newest
-        target = Target(self._partition, id, asset.type, sequence, self._reached(asset))
-        found, _read = await self.compare(lane, target)
-        if isinstance(found, DiffFailed):
-            return Diff((Change("observed", "known", found.message),), _UNKNOWN), newest
-        return found.diff, newest
+        return asset, newest
 
     def _is_in_place(self, slot: Slot, asset: Asset, sequence: int) -> bool:
         """Whether the last turn of `slot` left nothing to do, and was about `asset` as `sequence` has it."""
@@ -98,25 +114,40 @@ class Neighbours:
             read.asset(id)
         return slot.settled and ledger is not None and ledger.content_digest == read.content_digest(asset)
 
-    async def compare(self, lane: Lane[Slot], target: Target) -> tuple[Diffed | DiffFailed, RecordingReader]:
-        """The findings of the plugin of `lane`, and what it read for them."""
-        asset = self._intent.asset(AssetKey(self._partition, target.id), target.incarnation)
-        read = self.reader(target.id, target.incarnation)
-        found = await lane.diff(target, asset, read)
+    async def compare(
+        self, lane: Lane[Slot], target: Target, *, routine: bool = False
+    ) -> tuple[Diffed | DiffFailed, RecordingReader]:
+        """The findings of the plugin of `lane`, and what it read for them.
+
+        Args:
+            routine: as for `Lane.diff`.
+        """
+        asset, read = await self.lookups.run(partial(self.begun, target))
+        found = await lane.diff(target, asset, read, routine=routine)
         if isinstance(found, DiffFailed) and asset is not None:
             found = replace(found, refers_to=tuple(self.referred(asset)))
         return found, read
+
+    def begun(self, target: Target) -> tuple[Asset | None, RecordingReader]:
+        """The asset to compare or push, and its reader."""
+        read = self.reader(target.id, target.incarnation)
+        return self.asset(target.id, target.incarnation), read
 
     def reader(self, id: AssetId, sequence: int) -> RecordingReader:
         """Reads incarnation `sequence`, without assets that their turndown has removed from production.
 
         `id`, which it reads for, is there also after its removal.
         """
-        read = RecordingReader(self._intent, self.registry, self._partition, sequence, self._removed)
-        asset = self._intent.asset(AssetKey(self._partition, id), sequence)
+        read = RecordingReader(self.lookups, self.registry, self._partition, sequence, self._removed)
+        asset = self.asset(id, sequence)
         if asset is not None:
             read.know(asset)
         return read
+
+    def was_removed(self, id: AssetId) -> bool:
+        """Whether the turndown of an asset has removed it from production."""
+        slot = self._slots.get(id)
+        return slot is not None and slot.state.ledger is not None and slot.state.ledger.goal is Goal.ABSENT
 
     def _removed(self, asset: Asset) -> bool:
         return self._reached(asset) is Goal.ABSENT
@@ -136,12 +167,12 @@ class Neighbours:
         Each is as its pin among `controls` keeps it: it runs that, not its newest version.
         """
         found = []
-        for other in self._intent.once_mentioned_by(AssetKey(self._partition, id)):
+        for other in self.lookups.past_and_present_referrers(AssetKey(self._partition, id)):
             key = AssetKey(self._partition, other)
-            newest = self._intent.asset(key, sequence)
-            if newest is not None and other != id and not self.has_left(other):
+            newest = self.lookups.asset(key, sequence)
+            if newest is not None and other != id and not self.has_left(other, sequence):
                 content = pin(newest, sequence, controls).content
-                asset = newest if content == sequence else self._intent.asset(key, content) or newest
+                asset = newest if content == sequence else self.lookups.asset(key, content) or newest
                 mentions = tuple(item for item in self.registry.mentions(asset) if item.target == id)
                 found.append(Referrer(asset, mentions))
         return found
@@ -151,15 +182,37 @@ class Neighbours:
         targets = dict.fromkeys(mention.target for mention in self.registry.mentions(asset))
         return [id for id in targets if id != asset.id]
 
-    def has_left(self, id: AssetId) -> bool:
-        """True for an asset that is out of production and will stay so, or is out of Lehr's care."""
+    def has_left(self, id: AssetId, sequence: int, asked: frozenset[AssetId] = frozenset()) -> bool:
+        """True for an asset that is out of production and will stay so, or is out of Lehr's care.
+
+        Args:
+            asked: assets about which this is being found out already.
+        """
         slot = self._slots.get(id)
         if slot is None:
             return True
         if slot.state.ledger is None or slot.state.ledger.goal is not Goal.ABSENT:
             return False
-        last = self._intent.last(slot.key)
-        return last is not None and TURNDOWN in addon_names(last[0])
+        last = self.lookups.last(slot.key, sequence)
+        if last is None or TURNDOWN not in addon_names(last[0]):
+            return False
+        # A removed asset comes back if one that has not left needs it.
+        return not self.needing(id, sequence, asked | {id})
+
+    def needing(self, id: AssetId, sequence: int, asked: frozenset[AssetId] = frozenset()) -> list[AssetId]:
+        """Assets that still need this one, including those in turndown, until they are removed.
+
+        Not those that merely follow it: they are pushed again once the asset has been removed.
+        """
+        found: list[AssetId] = []
+        for other in self.lookups.past_and_present_referrers(AssetKey(self._partition, id)):
+            if other == id or other in asked or self.has_left(other, sequence, asked):
+                continue
+            last = self.lookups.last(AssetKey(self._partition, other), sequence)
+            mentions = self.registry.mentions(last[0]) if last else ()
+            if any(mention.target == id and not mention.follows for mention in mentions):
+                found.append(other)
+        return found
 
     def circle(self, slot: Slot, verdicts: tuple[Verdict, ...]) -> tuple[AssetId, ...]:
         """Assets of which each waits for the next and the last for `slot`, which is the first.

@@ -1,4 +1,4 @@
-"""Where a new process continues the work of a former one. Reads the store, changes nothing.
+"""The work that a previous process left unfinished. Reads the store, changes nothing.
 
 Invariant: I12. Everything that was started is found again: pushes that never ended are unknown
 until they have been looked at, turndowns continue although intent no longer names the asset, and
@@ -11,14 +11,13 @@ import msgspec
 from msgspec.structs import replace
 
 from lehr.base.digest import Digest
-from lehr.enforce.reading import RememberedIntent
 from lehr.enforce.state import State
 from lehr.model.asset import AssetId, AssetKey, Partition
 from lehr.model.damage import DamagedError
 from lehr.model.decision import LEFT
 from lehr.model.operation import Operation
 from lehr.model.types import Registry
-from lehr.sdk.store import Head, Records
+from lehr.sdk.store import Head, Records, StoredIntent
 
 
 class Recovered(msgspec.Struct):
@@ -39,7 +38,7 @@ class Recovered(msgspec.Struct):
 
 
 def recover(
-    intent: RememberedIntent, records: Records, registry: Registry, partition: Partition
+    intent: StoredIntent, records: Records, registry: Registry, partition: Partition
 ) -> list[Recovered]:
     """Every asset of the newest incarnation, and those departed ones on which work is left."""
     found = {
@@ -50,10 +49,10 @@ def recover(
     for standing in records.standings(partition):
         item = found.get(standing.asset)
         if item is None and standing.condition.status not in LEFT:
-            # It has left intent, but was not yet found to have left production or our care.
+            # It has left intent, but not yet production or our care, as far as was found.
             item = _departed(intent, registry, AssetKey(partition, standing.asset))
         if item is not None:
-            item.state = State(standing=standing.key, next_at=standing.condition.next_at)
+            item.state = State(condition_key=standing.key, next_at=standing.condition.next_at)
             found[item.id] = item
     for operation in records.open_operations(partition):
         item = found.get(operation.asset) or _departed(intent, registry, operation.key)
@@ -78,7 +77,7 @@ def recover(
     return list(found.values())
 
 
-def _departed(intent: RememberedIntent, registry: Registry, key: AssetKey) -> Recovered | None:
+def _departed(intent: StoredIntent, registry: Registry, key: AssetKey) -> Recovered | None:
     try:
         last = intent.last(key)
     except DamagedError:
@@ -88,7 +87,7 @@ def _departed(intent: RememberedIntent, registry: Registry, key: AssetKey) -> Re
     return Recovered(key.id, last[0].type, None)
 
 
-def left_under_way(recovered: list[Recovered]) -> list[Operation]:
+def unfinished_pushes(recovered: list[Recovered]) -> list[Operation]:
     """Pushes that a former process started and that have not ended."""
     operations = (item.state.operation for item in recovered)
     return [operation for operation in operations if operation is not None and operation.result is None]

@@ -8,6 +8,7 @@ from lehr.base.digest import Digest
 from lehr.base.text import writable
 from lehr.enforce.ages import Ages
 from lehr.enforce.governance import Governance
+from lehr.enforce.intent_readers import RecordingReader
 from lehr.enforce.lane import Lane
 from lehr.enforce.state import Ended, State
 from lehr.model.asset import AssetId, AssetKey
@@ -16,20 +17,20 @@ from lehr.model.operation import Operation
 from lehr.sdk.store import Head
 
 
-class PushUnderWay:
+class RunningPush:
     """`lehr.sdk.plugin.Push`, as the plugin holds it and the shell informs it."""
 
     def __init__(self, operation: Operation) -> None:
         self._operation = operation
         self.superseded = False
-        self.said = ""
+        self.last_progress = ""
 
     @property
     def operation(self) -> Operation:
         return self._operation
 
     def progress(self, message: str) -> None:
-        self.said = writable(message, 200)
+        self.last_progress = writable(message, 200)
 
 
 class Activity(enum.IntEnum):
@@ -46,7 +47,7 @@ class Activity(enum.IntEnum):
     PUSHING = 4
     """A push is running."""
     PUSHED = 5
-    """A push has ended, and a turn is queued that takes up how."""
+    """A push has ended, and a turn is queued that handles its outcome."""
 
 
 TRANSITIONS: dict[Activity, frozenset[Activity]] = {
@@ -70,16 +71,18 @@ class Slot:
         state: what `step` remembers.
         activity: its current one.
         woken: cause of a wake-up that came while a turn or push was under way.
-        offered: woken because a place for its push had come free.
+        routine: its turn is due, and nothing is known to have happened.
+        offered: woken because a place for its push had become free.
         overtaken: newer content came while its push was being admitted.
         due: monotonic seconds of its next automatic turn; None for the resync.
         governance: governance of the turn under way.
         inbox: end of a push, to be taken up by the next turn.
         settled: its last turn has left nothing to do.
+        compared: what the plugin read in the diff of the turn under way.
         reads: other assets that the plugin read in the last diff.
         waits: assets whose settling wakes this one.
         ages: age of its turndown; None without one.
-        damage: of the record of its newest push: while this process runs, nothing is believed about
+        damage: of the record of its newest push: while this process runs, nothing is assumed about
             production, and nothing is pushed. Usually None.
     """
 
@@ -87,6 +90,7 @@ class Slot:
         "activity",
         "ages",
         "cause",
+        "compared",
         "damage",
         "digest",
         "due",
@@ -98,6 +102,7 @@ class Slot:
         "overtaken",
         "push",
         "reads",
+        "routine",
         "settled",
         "state",
         "successor",
@@ -117,12 +122,14 @@ class Slot:
         self.cause = ""
         self.woken: str | None = None
         self.inbox: Ended | None = None
-        self.push: PushUnderWay | None = None
+        self.push: RunningPush | None = None
         self.governance: Governance | None = None
+        self.routine = False
         self.offered = False
         self.overtaken = False
         self.due: float | None = None
         self.settled = False
+        self.compared: RecordingReader | None = None
         self.reads: tuple[AssetId, ...] = ()
         self.waits: tuple[AssetId, ...] = ()
         self.ages: Ages | None = None
@@ -139,12 +146,21 @@ class Slot:
         return self.activity in (Activity.TURN, Activity.ADMITTING)
 
     @property
+    def may_share_a_call(self) -> bool:
+        """Whether it may be compared together with others.
+
+        Not while the outcome of its push is unknown, because others wait for that; nor after a comparison
+        that failed: if it hangs, it would delay the others again at each regular turn (invariant I9).
+        """
+        return self.routine and self.state.operation is None and not self.state.trouble.failed_diffs
+
+    @property
     def may_be_pushing(self) -> bool:
         """Whether a push of it is under way, or ended in an unknown way."""
         return self.push is not None or self.state.operation is not None or self.damage is not None
 
     def become(self, activity: Activity) -> None:
-        """Go on to another activity.
+        """Switch to another activity.
 
         Raises:
             RuntimeError: `TRANSITIONS` does not have it: a defect of the program.
@@ -153,7 +169,7 @@ class Slot:
             raise RuntimeError(f"{self.key}: {self.activity.name} cannot be followed by {activity.name}")
         self.activity = activity
 
-    def stands_as(self, head: Head | None) -> None:
+    def update_head(self, head: Head | None) -> None:
         """Note how the newest incarnation has it; None if it does not."""
         self.digest = None if head is None else head.digest
         known = head is None or not self.type or head.type == self.type

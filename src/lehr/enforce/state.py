@@ -8,11 +8,11 @@ import msgspec
 
 from lehr.base.digest import Digest
 from lehr.enforce.contest import NO_CONTEST, Contest
-from lehr.enforce.turndown import Course
+from lehr.enforce.turndown import TurndownStage
 from lehr.model.asset import Asset, AssetId, AssetKey
 from lehr.model.decision import Reservation, Verdict
 from lehr.model.diff import Diff, Goal, Target
-from lehr.model.operation import LedgerEntry, Operation, Outcome, Progress
+from lehr.model.operation import LedgerEntry, Operation, Outcome, Progress, Purpose
 from lehr.model.pinning import Pinning
 from lehr.model.writes import Admit, Refused, Write
 
@@ -23,7 +23,7 @@ class Phase(enum.Enum):
     """The phase of an asset's loop between two events."""
 
     IDLE = "idle"
-    LOOKING = "looking"
+    ASKING_STATUS = "asking-status"
     RESOLVING = "resolving"
     DIFFING = "diffing"
     CHECKING = "checking"
@@ -44,7 +44,7 @@ class View(msgspec.Struct, frozen=True):
         newest: the asset as intent last had it.
         newest_digest: of the asset in the governing incarnation; None when it is not there.
         governance, controls: the basis of the verdicts.
-        course: goal of the turn.
+        stage: goal of the turn.
         observe: reason why this asset is only observed; None when it is not.
         orphaned: True when intent let the asset go without a turndown.
         served: False when no plugin serves its type.
@@ -63,7 +63,7 @@ class View(msgspec.Struct, frozen=True):
     newest_digest: Digest | None
     governance: Digest
     controls: int
-    course: Course
+    stage: TurndownStage
     epoch: int
     observe: str | None = None
     orphaned: bool = False
@@ -75,14 +75,12 @@ class View(msgspec.Struct, frozen=True):
 
     @property
     def goal(self) -> Goal:
-        return self.course.goal
+        return self.stage.goal
 
     @property
     def target(self) -> Target:
         assert self.asset is not None
-        return Target(
-            self.key.partition, self.key.id, self.asset.type, self.pinning.content, self.course.goal
-        )
+        return Target(self.key.partition, self.key.id, self.asset.type, self.pinning.content, self.stage.goal)
 
 
 class Turn(msgspec.Struct, frozen=True):
@@ -95,32 +93,32 @@ class Turn(msgspec.Struct, frozen=True):
 
 
 class Trouble(msgspec.Struct, frozen=True):
-    """Memory of pushes that did not help. New content clears it.
+    """Memory of pushes that did not succeed. New content clears it.
 
     Attributes:
         content_digest: content and goal that it is about.
         failures: pushes in a row that failed.
         failed_diffs: diffs in a row that failed.
-        ineffective: pushes in a row that ended well and left some diff.
-        alike: of these, the last in a row that left exactly this diff.
+        ineffective: pushes in a row that succeeded and left some diff.
+        same_diff_count: of these, the last in a row that left exactly this diff.
         diff_digest: the diff that was left, or that stalled.
         not_before: monotonic seconds before which nothing is pushed.
-        said: (reason, message, unblock) of the last failure, repeated while backing off.
-        stalled: True when only a person or new intent helps.
+        last_failure: (reason, message, unblock) of the last failure, repeated while backing off.
+        stalled: True when only an operator or new intent helps.
     """
 
     content_digest: Digest | None = None
     failures: int = 0
     failed_diffs: int = 0
     ineffective: int = 0
-    alike: int = 0
+    same_diff_count: int = 0
     diff_digest: Digest | None = None
     not_before: float = 0.0
-    said: tuple[str, str, str] = ("", "", "")
+    last_failure: tuple[str, str, str] = ("", "", "")
     stalled: bool = False
 
 
-CALM = Trouble()
+NO_TROUBLE = Trouble()
 
 
 class State(msgspec.Struct, frozen=True):
@@ -128,7 +126,7 @@ class State(msgspec.Struct, frozen=True):
 
     Attributes:
         operation: the push under way, or whose outcome is unknown.
-        standing: key of the last condition recorded; the last `turns` turns ended with it.
+        condition_key: key of the last condition recorded; the last `turns` turns ended with it.
         next_at: due time recorded with it.
         contest: verified pushes that were undone again.
         left: True when the last turn found it out of production, or out of Lehr's care.
@@ -139,9 +137,9 @@ class State(msgspec.Struct, frozen=True):
     turn: Turn | None = None
     operation: Operation | None = None
     ledger: LedgerEntry | None = None
-    trouble: Trouble = CALM
+    trouble: Trouble = NO_TROUBLE
     contest: Contest = NO_CONTEST
-    standing: Digest | None = None
+    condition_key: Digest | None = None
     turns: int = 0
     next_at: float | None = None
     left: bool = False
@@ -157,7 +155,7 @@ class Begin(msgspec.Struct, frozen=True):
     view: View
 
 
-class Looked(msgspec.Struct, frozen=True):
+class StatusReported(msgspec.Struct, frozen=True):
     """The plugin was asked about an operation whose outcome is unknown; None: no answer."""
 
     progress: Progress | None
@@ -175,10 +173,9 @@ class DiffFailed(msgspec.Struct, frozen=True):
     """The plugin could not compare.
 
     Attributes:
-        stalled: True when trying again is useless.
-        until: wall-clock seconds before which it is useless.
-        refers_to: assets that this one refers to: one of them may be why, so that their settling is
-            worth another try.
+        stalled: True when a retry is useless.
+        until: wall-clock seconds before which a retry is useless.
+        refers_to: assets that this one refers to. One of them may be the cause, so their settling wakes it.
     """
 
     message: str
@@ -192,7 +189,7 @@ class Checked(msgspec.Struct, frozen=True):
     """Every check has answered.
 
     Attributes:
-        operation_id: for the push, should it be admitted.
+        operation_id: for the push, if it is admitted.
         looked_at: assets that were looked at, with their digests in the newest incarnation.
         circle: ids, if the assets that it waits for wait for it in turn.
     """
@@ -241,13 +238,13 @@ class Ended(msgspec.Struct, frozen=True):
     superseded: bool = False
 
 
-Event = Begin | Looked | Diffed | DiffFailed | Checked | Admitted | NotAdmitted | Deferred | Ended
+Event = Begin | StatusReported | Diffed | DiffFailed | Checked | Admitted | NotAdmitted | Deferred | Ended
 
 # --- effects -----------------------------------------------------------------
 
 
-class Look(msgspec.Struct, frozen=True):
-    """Ask the plugin about an operation. Answered by `Looked`."""
+class AskStatus(msgspec.Struct, frozen=True):
+    """Ask the plugin about an operation. Answered by `StatusReported`."""
 
     operation: Operation
 
@@ -263,6 +260,7 @@ class RunChecks(msgspec.Struct, frozen=True):
 
     view: View
     diff: Diff
+    purpose: Purpose
 
 
 class AskAdmission(msgspec.Struct, frozen=True):
@@ -276,14 +274,14 @@ class AskAdmission(msgspec.Struct, frozen=True):
 
 
 class StartPush(msgspec.Struct, frozen=True):
-    """Start the push and end the turn; `Ended` comes whenever it comes."""
+    """Start the push and end the turn; `Ended` follows when the push ends."""
 
     operation: Operation
     target: Target
 
 
 class Commit(msgspec.Struct, frozen=True):
-    """Write these down, in order with everything else that is written."""
+    """Write these down, in order with all other writes."""
 
     writes: tuple[Write, ...]
 
@@ -309,4 +307,4 @@ class Again(msgspec.Struct, frozen=True):
     cause: str
 
 
-Effect = Look | RunDiff | RunChecks | AskAdmission | StartPush | Commit | Rest | Again
+Effect = AskStatus | RunDiff | RunChecks | AskAdmission | StartPush | Commit | Rest | Again

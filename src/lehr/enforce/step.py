@@ -21,10 +21,11 @@ from lehr.base.digest import Digest, digest_all, short
 from lehr.enforce.conclude import conclude, decision_of, pushing_condition
 from lehr.enforce.contest import NO_CONTEST
 from lehr.enforce.state import (
-    CALM,
+    NO_TROUBLE,
     Admitted,
     Again,
     AskAdmission,
+    AskStatus,
     Begin,
     Checked,
     Commit,
@@ -34,8 +35,6 @@ from lehr.enforce.state import (
     Effect,
     Ended,
     Event,
-    Look,
-    Looked,
     NotAdmitted,
     Phase,
     Rest,
@@ -43,6 +42,7 @@ from lehr.enforce.state import (
     RunDiff,
     StartPush,
     State,
+    StatusReported,
     Trouble,
     Turn,
     View,
@@ -50,17 +50,17 @@ from lehr.enforce.state import (
 from lehr.model.asset import AssetId
 from lehr.model.decision import Condition, Reservation, Status
 from lehr.model.diff import Diff, Goal, Target
-from lehr.model.operation import LedgerEntry, Operation, Outcome, Progress, Result
+from lehr.model.operation import LedgerEntry, Operation, Outcome, Progress, Purpose, Result, purpose_of
 from lehr.model.reason import Reason
 from lehr.model.writes import Admit, Adopt, Basis, Finish
 
-Stepped = tuple[State, tuple[Effect, ...]]
+StepResult = tuple[State, tuple[Effect, ...]]
 
 RETRY = "retry"
-"""Cause of a turn that a person asked for: earlier failures are forgotten."""
+"""Cause of a turn that an operator requested: earlier failures are forgotten."""
 
 INEFFECTIVE_PUSHES = 3
-"""Pushes in a row that may end well and leave the same diff, before a person is needed."""
+"""Pushes in a row that may succeed and leave the same diff before an operator is needed."""
 
 _AS_INTENDED = Condition(Status.CONVERGED, Reason.AS_INTENDED, "production is as intended")
 
@@ -72,15 +72,16 @@ _REFUSALS = 4
 """Admissions in a row that may find a turn out of date before that is reported."""
 
 _MUST_NOT_CHANGE: dict[str, str] = {
-    Reason.CLAIMED_ELSEWHERE: "claim something else; or turn it down or let it go in that partition"
-    " (lehr claims)",
-    Reason.CLAIMED_HERE: "it is removed or claims something else; or claim something else (lehr claims)",
-    Reason.PROTECTED_PATH: "choose a path outside of it; or remove the symbolic link that leads there",
+    Reason.CLAIMED_ELSEWHERE: "turn the other asset down or let it go in its partition,"
+    " or claim something else (see `lehr claims`)",
+    Reason.CLAIMED_HERE: "wait until the other asset is removed or gives up the claim,"
+    " or claim something else (see `lehr claims`)",
+    Reason.PROTECTED_PATH: "choose a path outside it, or remove the symbolic link that leads there",
 }
 """How to unblock an asset that claims what it must not change, by the reason of the refusal."""
 
 
-def step(state: State, event: Event) -> Stepped:
+def step(state: State, event: Event) -> StepResult:
     """The next effects of the loop.
 
     Args:
@@ -93,25 +94,27 @@ def step(state: State, event: Event) -> Stepped:
 # --- pin ---------------------------------------------------------------------
 
 
-def _begin(state: State, event: Begin) -> Stepped:
+def _begin(state: State, event: Begin) -> StepResult:
     view = event.view
     turn = Turn(view)
     if view.cause == RETRY:
-        state = replace(state, trouble=CALM, contest=NO_CONTEST)
+        state = replace(state, trouble=NO_TROUBLE, contest=NO_CONTEST)
     if state.operation is not None:
-        # Unknown outcomes are looked at before anything else is done.
-        return replace(state, turn=turn, phase=Phase.LOOKING), (Look(state.operation),)
+        # Unknown outcomes are resolved before anything else is done.
+        return replace(state, turn=turn, phase=Phase.ASKING_STATUS), (AskStatus(state.operation),)
     state = replace(state, turn=turn, phase=Phase.DIFFING)
     if view.pinning.pause is not None:
         pause = view.pinning.pause
         message = f"paused by {pause.actor}: {pause.reason}"
-        return conclude(state, Condition(Status.HELD, Reason.PAUSED, message, "lehr resume"), looks=False)
+        condition = Condition(Status.HELD, Reason.PAUSED, message, "run `lehr resume`")
+        return conclude(state, condition, looks=False)
     if view.orphaned:
-        message = "intent let it go; it is left in production as it is"
+        message = "intent let it go; it stays in production as it is"
         return conclude(state, Condition(Status.ORPHANED, Reason.LET_GO, message), settled=True)
     if view.asset is None:
-        message = f"the incarnation that it is pinned to, {view.pinning.content}, does not have it"
-        condition = Condition(Status.HELD, Reason.PINNED_TO_NOTHING, message, "lehr unpin, or another pin")
+        message = f"it is pinned to incarnation {view.pinning.content}, which does not have it"
+        unblock = "run `lehr unpin`, or pin it to another incarnation"
+        condition = Condition(Status.HELD, Reason.PINNED_TO_NOTHING, message, unblock)
         return conclude(state, condition, looks=False)
     if not view.served:
         message = f"no plugin serves type {view.asset.type}"
@@ -123,13 +126,13 @@ def _begin(state: State, event: Begin) -> Stepped:
 # --- look --------------------------------------------------------------------
 
 
-def _looked(state: State, event: Looked) -> Stepped:
+def _status_reported(state: State, event: StatusReported) -> StepResult:
     operation = _operation(state)
     if event.progress is Progress.ENDED:
         return replace(state, phase=Phase.RESOLVING), (RunDiff(_target_of(operation)),)
     running = event.progress is Progress.RUNNING
-    said = "it is still under way" if running else event.message
-    message = f"{operation.message}; {said}" if operation.message else said
+    answer = "it is still running" if running else event.message
+    message = f"{operation.message}; {answer}" if operation.message else answer
     return _still_unknown(state, message, delay=_LOOK_AGAIN if running else None)
 
 
@@ -140,7 +143,7 @@ def _still_unknown(
     delay: float | None = None,
     writes: tuple[Finish, ...] = (),
     wait_for: tuple[AssetId, ...] = (),
-) -> Stepped:
+) -> StepResult:
     operation = _operation(state)
     if delay is None:
         # A plugin that cannot answer now may never be able to: look less and less often.
@@ -148,13 +151,13 @@ def _still_unknown(
     condition = Condition(
         Status.UNKNOWN,
         Reason.OUTCOME_UNKNOWN,
-        f"how push {operation.id} ended is not known: {message}",
-        "nothing is touched before it is known; Lehr keeps looking",
+        f"the outcome of push {operation.id} is not known: {message}",
+        "wait until it is known; Lehr keeps asking, and changes nothing before",
     )
     return conclude(state, condition, delay=delay, writes=writes, operation=operation.id, wait_for=wait_for)
 
 
-def _resolve(state: State, diff: Diff) -> Stepped:
+def _resolve(state: State, diff: Diff) -> StepResult:
     """The plugin reports that the push has ended; production shows the result."""
     if not diff.empty:
         return _resolve_failed(state, f"differs in {diff.summary()}", "found not applied")
@@ -165,15 +168,15 @@ def _resolve(state: State, diff: Diff) -> Stepped:
     return _resolved(state, Finish(operation.id, outcome, view.now, entry))
 
 
-def _resolve_failed(state: State, seen: str, found: str) -> Stepped:
+def _resolve_failed(state: State, seen: str, found: str) -> StepResult:
     operation, view = _operation(state), _turn(state).view
     outcome = Outcome(Result.FAILED, f"{found} after its outcome was unknown")
-    said = (Reason.PUSH_FAILED, f"{seen}; push {operation.id}: {outcome.message}", "time")
-    trouble = _failed_again(state, digest_all((operation.content_digest, operation.goal)), view, said)
+    failure = (Reason.PUSH_FAILED, f"{seen}; push {operation.id}: {outcome.message}", "time")
+    trouble = _failed_again(state, digest_all((operation.content_digest, operation.goal)), view, failure)
     return _resolved(replace(state, trouble=trouble), Finish(operation.id, outcome, view.now))
 
 
-def _resolved(state: State, finish: Finish) -> Stepped:
+def _resolved(state: State, finish: Finish) -> StepResult:
     state = replace(state, phase=Phase.IDLE, operation=None, turn=None)
     return state, (Commit((finish,)), Again(f"outcome of {finish.operation} is known"))
 
@@ -181,13 +184,13 @@ def _resolved(state: State, finish: Finish) -> Stepped:
 # --- diff --------------------------------------------------------------------
 
 
-def _diffed(state: State, event: Diffed) -> Stepped:
+def _diffed(state: State, event: Diffed) -> StepResult:
     if state.phase is Phase.RESOLVING:
         return _resolve(state, event.diff)
     turn = replace(_turn(state), diff=event.diff, content_digest=event.content_digest)
     verifying, trouble = state.phase is Phase.VERIFYING, state.trouble
     if trouble.content_digest is not None and trouble.content_digest != _content_key(turn):
-        trouble = CALM
+        trouble = NO_TROUBLE
     elif trouble.failed_diffs:
         trouble = replace(trouble, failed_diffs=0)
     if verifying and event.diff.empty:
@@ -204,49 +207,46 @@ def _diffed(state: State, event: Diffed) -> Stepped:
     if blocked is not None:
         condition, delay = blocked
         return conclude(state, condition, delay=delay)
-    return replace(state, phase=Phase.CHECKING), (RunChecks(turn.view, event.diff),)
+    return replace(state, phase=Phase.CHECKING), (RunChecks(turn.view, event.diff, _purpose(state)),)
 
 
 def _recovering(diff: Diff) -> Condition:
-    """Production puts it right: a push would do it twice, and use up a share of the limits."""
+    """Production fixes the difference: a push would do it twice, and use up a share of the limits."""
     message = f"production is recovering without a push: {diff.summary()} differs"
     message = "; ".join((message, *diff.notes))
-    return Condition(Status.WAITING, Reason.RECOVERING, message, "its recovery; Lehr keeps looking")
+    unblock = "wait until it has recovered; Lehr keeps checking"
+    return Condition(Status.WAITING, Reason.RECOVERING, message, unblock)
 
 
 def _obstacle(state: State) -> tuple[Condition, float | None] | None:
-    """What prevents a push of a diff before any check is asked."""
+    """The condition that prevents a push before any check is asked, and its delay; None if nothing does."""
     turn, trouble = _turn(state), state.trouble
     view, diff = turn.view, _diff(turn)
     if view.observe is not None:
         message = f"differs in {diff.summary()}; observed only: {view.observe}"
-        return Condition(
-            Status.HELD, Reason.OBSERVE_ONLY, message, "take the lehr.ObserveOnly asset away"
-        ), None
-    if view.course.held and view.course.until is not None:
-        message = (
-            f"differs in {diff.summary()}; its turndown was requested again and must wait its full time first"
-        )
-        return Condition(
-            Status.WAITING, Reason.TURNDOWN_STANDS, message, "time"
-        ), view.course.until - view.now
+        return Condition(Status.HELD, Reason.OBSERVE_ONLY, message, "remove the lehr.ObserveOnly asset"), None
+    if view.stage.held and view.stage.until is not None:
+        message = f"differs in {diff.summary()}; its turndown was requested again and waits for its full time"
+        condition = Condition(Status.WAITING, Reason.TURNDOWN_STANDS, message, "wait until it is over")
+        return condition, view.stage.until - view.now
     if trouble.stalled and trouble.diff_digest in (None, diff.digest()):
-        return Condition(Status.STALLED, *trouble.said), None
+        return Condition(Status.STALLED, *trouble.last_failure), None
     if view.monotonic < trouble.not_before:
-        return Condition(Status.RETRYING, *trouble.said), trouble.not_before - view.monotonic
+        return Condition(Status.RETRYING, *trouble.last_failure), trouble.not_before - view.monotonic
     contested = state.contest.wait(_content_key(turn), view.monotonic)
     if contested:
         return _contested(view, diff), contested
     if _needs_approval(view, diff) and diff.digest() not in view.pinning.approved:
-        # The digest is part of it: an approval is for the diff that was recorded last.
+        # The message has the digest: an approval is for the diff that was recorded last.
         what = f"{diff.summary()} (diff {short(diff.digest())})"
-        message = f"{what}: carrying this out destroys what cannot be brought back"
-        return Condition(Status.WAITING, Reason.APPROVAL_NEEDED, message, f"lehr approve {view.key.id}"), None
+        message = f"{what}: this push destroys data that cannot be restored"
+        unblock = f"run `lehr approve {view.key.id}`"
+        return Condition(Status.WAITING, Reason.APPROVAL_NEEDED, message, unblock), None
     return None
 
 
 def _repaired(state: State, content: Digest) -> State:
-    """Remember a verified push: if it is undone again and again, another writer is at work."""
+    """Remember a verified push: if it is undone again and again, there is another writer."""
     turn = _turn(state)
     view = turn.view
     contest = state.contest.verified(content, _diff(turn).digest(), view.monotonic, view.jitter)
@@ -257,8 +257,8 @@ def _contested(view: View, diff: Diff) -> Condition:
     return Condition(
         Status.RETRYING,
         Reason.CONTESTED,
-        f"differs again in {diff.summary()}: something else undoes each push after it was verified",
-        f"stop what else changes it, or run lehr retry {view.key.id}; Lehr pushes more and more slowly",
+        f"differs again in {diff.summary()}: something else undoes each push after its verification",
+        f"stop the other writer, or run `lehr retry {view.key.id}`; Lehr pushes less and less often",
     )
 
 
@@ -267,7 +267,7 @@ def _needs_approval(view: View, diff: Diff) -> bool:
     return diff.effects.destructive and view.goal is Goal.PRESENT
 
 
-def _diff_failed(state: State, event: DiffFailed) -> Stepped:
+def _diff_failed(state: State, event: DiffFailed) -> StepResult:
     if state.phase is Phase.RESOLVING:
         if event.stalled:
             # It has ended, and this content can never be compared: newer content must get its turn.
@@ -284,17 +284,17 @@ def _diff_failed(state: State, event: DiffFailed) -> Stepped:
     delay = backoff(trouble.failed_diffs, view.jitter)
     if event.until is not None:
         delay = max(delay, event.until - view.now)
-    unblock = event.fix or "Lehr retries automatically"
+    unblock = event.fix or "wait; Lehr retries automatically"
     condition = Condition(Status.RETRYING, Reason.DIFF_FAILED, event.message, unblock)
     return conclude(state, condition, delay=delay, wait_for=event.refers_to)
 
 
-def _converged(state: State) -> Stepped:
+def _converged(state: State) -> StepResult:
     turn = _turn(state)
     view, digest = turn.view, turn.content_digest
     assert digest is not None
-    if state.trouble is not CALM:
-        state = replace(state, trouble=CALM)
+    if state.trouble is not NO_TROUBLE:
+        state = replace(state, trouble=NO_TROUBLE)
     writes: tuple[Adopt, ...] = ()
     entry = state.ledger
     if entry is None or entry.content_digest != digest or entry.goal is not view.goal:
@@ -303,7 +303,7 @@ def _converged(state: State) -> Stepped:
         )
         state = replace(state, ledger=entry)
         writes = (Adopt(entry),)
-    if view.goal in (Goal.DRAINED, Goal.FENCED) and view.course.until is None:
+    if view.goal in (Goal.DRAINED, Goal.FENCED) and view.stage.until is None:
         state = replace(state, phase=Phase.IDLE, turn=None)
         return state, (*((Commit(writes),) if writes else ()), Again(f"turndown has reached {view.goal}"))
     condition, delay = _reached(view)
@@ -313,7 +313,7 @@ def _converged(state: State) -> Stepped:
         state,
         condition,
         delay=delay,
-        wait_for=view.course.wait_for,
+        wait_for=view.stage.wait_for,
         writes=writes,
         settled=condition.status.settled,
     )
@@ -321,54 +321,54 @@ def _converged(state: State) -> Stepped:
 
 def _reached(view: View) -> tuple[Condition, float | None]:
     """The condition of an asset whose production matches this turn's goal."""
-    course = view.course
-    delay = None if course.until is None else course.until - view.now
-    if course.goal is Goal.ABSENT:
+    stage = view.stage
+    delay = None if stage.until is None else stage.until - view.now
+    if stage.goal is Goal.ABSENT:
         return Condition(Status.TURNED_DOWN, Reason.REMOVED, "removed from production"), None
-    if course.obstacle is not None:
-        reason, message, unblock = course.obstacle
+    if stage.obstacle is not None:
+        reason, message, unblock = stage.obstacle
         return Condition(Status.WAITING, reason, f"turndown waits: {message}", unblock), None
-    if course.until is not None:
-        stage = "fenced" if course.goal is Goal.FENCED else "asked for"
-        message = f"turndown is {stage}; it goes further at {iso(course.until)}"
-        return Condition(Status.WAITING, Reason.TURNDOWN_STANDS, message, "time"), delay
+    if stage.until is not None:
+        what = "fenced" if stage.goal is Goal.FENCED else "requested"
+        message = f"turndown is {what}; it continues at {iso(stage.until)}"
+        return Condition(Status.WAITING, Reason.TURNDOWN_STANDS, message, "wait until then"), delay
     pinned = view.pinning.pin
     if pinned is not None:
-        message = f"as incarnation {view.pinning.content} says; pinned by {pinned.actor}: {pinned.reason}"
+        message = f"as in incarnation {view.pinning.content}; pinned by {pinned.actor}: {pinned.reason}"
         return Condition(Status.CONVERGED, Reason.PINNED, message), None
     return _AS_INTENDED, None
 
 
-def _pushed_and_still_different(state: State) -> Stepped:
+def _pushed_and_still_different(state: State) -> StepResult:
     """Never an endless loop: look again, push again after growing delays, then stall."""
     turn = _turn(state)
     view, diff = turn.view, _diff(turn)
     same = state.trouble.diff_digest == diff.digest()
-    count = state.trouble.alike + 1 if same else 1
+    count = state.trouble.same_diff_count + 1 if same else 1
     ineffective = state.trouble.ineffective + 1
     delay = backoff(ineffective, view.jitter)
-    message = f"the push ended well, and it still differs in {diff.summary()}"
-    again = f"run lehr retry {view.key.id}" if count >= INEFFECTIVE_PUSHES else "Lehr retries automatically"
-    unblock = f"{again}; or change the intent"
-    said = (Reason.PUSHED_STILL_DIFFERENT, message, unblock)
+    message = f"the push succeeded, but production still differs in {diff.summary()}"
+    again = f"run `lehr retry {view.key.id}`" if count >= INEFFECTIVE_PUSHES else "wait for the next try"
+    unblock = f"{again}, or change the intent"
+    failure = (Reason.PUSHED_STILL_DIFFERENT, message, unblock)
     stalled = count >= INEFFECTIVE_PUSHES
     trouble = Trouble(
         content_digest=_content_key(turn),
         ineffective=ineffective,
-        alike=count,
+        same_diff_count=count,
         diff_digest=diff.digest(),
         not_before=view.monotonic + delay,
-        said=said,
+        last_failure=failure,
         stalled=stalled,
     )
-    condition = Condition(Status.STALLED if stalled else Status.RETRYING, *said)
+    condition = Condition(Status.STALLED if stalled else Status.RETRYING, *failure)
     return conclude(replace(state, trouble=trouble), condition, delay=None if stalled else delay)
 
 
 # --- check and admit ---------------------------------------------------------
 
 
-def _checked(state: State, event: Checked) -> Stepped:
+def _checked(state: State, event: Checked) -> StepResult:
     turn = replace(_turn(state), verdicts=event.verdicts)
     state = replace(state, turn=turn)
     view = turn.view
@@ -380,11 +380,12 @@ def _checked(state: State, event: Checked) -> Stepped:
         return conclude(state, _mutual_block(event.circle), wait_for=names)
     times = [verdict.until for verdict in waiting if verdict.until is not None]
     delay = max(0.0, min(times) - view.now) if times else None
+    unblock = (verdict.unblock or f"wait until {verdict.check} allows it" for verdict in waiting)
     condition = Condition(
         Status.WAITING,
         waiting[0].reason,
         "; ".join(f"{verdict.check}: {verdict.message}" for verdict in waiting),
-        "; ".join(dict.fromkeys(verdict.unblock or f"{verdict.check} allows it" for verdict in waiting)),
+        "; ".join(dict.fromkeys(unblock)),
     )
     return conclude(state, condition, delay=delay, wait_for=names)
 
@@ -417,6 +418,7 @@ def _ask_admission(state: State, event: Checked) -> AskAdmission:
         diff.digest(),
         view.epoch,
         view.now,
+        purpose=_purpose(state),
     )
     reservations: list[Reservation] = [r for verdict in event.verdicts for r in verdict.reservations]
     if view.goal is Goal.ABSENT:
@@ -431,13 +433,19 @@ def _ask_admission(state: State, event: Checked) -> AskAdmission:
     return AskAdmission(admit, retry=state.trouble.failures + state.trouble.ineffective > 0)
 
 
-def _admitted(state: State, event: Admitted) -> Stepped:
+def _purpose(state: State) -> Purpose:
+    turn = _turn(state)
+    assert turn.content_digest is not None
+    return purpose_of(state.ledger, turn.view.goal, turn.view.pinning.content, turn.content_digest)
+
+
+def _admitted(state: State, event: Admitted) -> StepResult:
     operation = event.operation
     state = replace(
         state,
         phase=Phase.PUSHING,
         operation=operation,
-        standing=pushing_condition(operation).key(),
+        condition_key=pushing_condition(operation).key(),
         turns=0,
         next_at=None,
         left=False,
@@ -446,25 +454,29 @@ def _admitted(state: State, event: Admitted) -> Stepped:
     return state, (StartPush(operation, _target_of(operation)),)
 
 
-def _not_admitted(state: State, event: NotAdmitted) -> Stepped:
+def _not_admitted(state: State, event: NotAdmitted) -> StepResult:
     refused, view = event.refused, _turn(state).view
     if refused.reason == Reason.LEASE_LOST:
         return conclude(
-            state, Condition(Status.STALLED, Reason.LEASE_LOST, refused.message, "end one of the two")
+            state,
+            Condition(
+                Status.STALLED, Reason.LEASE_LOST, refused.message, "stop one of the two control planes"
+            ),
         )
     if refused.reason == Reason.STORE_UNAVAILABLE:
-        condition = Condition(Status.RETRYING, refused.reason, refused.message, "mend the store")
+        condition = Condition(Status.RETRYING, refused.reason, refused.message, "fix the store")
         return conclude(state, condition, delay=backoff(3, view.jitter))
     if refused.reason == Reason.DAMAGED:
-        unblock = "repair what is damaged; `lehr store check` names all of it"
+        unblock = "repair the damage; `lehr store check` lists all of it"
         return conclude(state, Condition(Status.STALLED, Reason.DAMAGED, refused.message, unblock))
     if refused.reason in (Reason.LIMIT_REACHED, Reason.APPROVAL_MISSING):
         # Shares that are held until a push ends come free without a notification.
         room = view.now + _LOOK_AGAIN if refused.reason == Reason.LIMIT_REACHED else None
         until = refused.until or room
         delay = None if until is None else max(0.0, until - view.now)
-        approve = f"lehr approve {view.key.id}"
-        unblock = approve if refused.reason == Reason.APPROVAL_MISSING else "time, or a wider limit"
+        unblock = "wait until the limit has room, or raise it"
+        if refused.reason == Reason.APPROVAL_MISSING:
+            unblock = f"run `lehr approve {view.key.id}`"
         condition = Condition(Status.WAITING, refused.reason, refused.message, unblock)
         return conclude(state, condition, delay=delay)
     if refused.reason in _MUST_NOT_CHANGE:
@@ -476,20 +488,21 @@ def _not_admitted(state: State, event: NotAdmitted) -> Stepped:
     delay = backoff(count, 1.0, first=_ASK_AGAIN, longest=_LOOK_AGAIN)
     if count <= _REFUSALS:
         return replace(state, phase=Phase.IDLE, turn=None, refused=count), (Rest(delay=delay),)
-    condition = Condition(Status.WAITING, refused.reason, refused.message, "Lehr looks again automatically")
+    unblock = "wait; Lehr checks again automatically"
+    condition = Condition(Status.WAITING, refused.reason, refused.message, unblock)
     state, effects = conclude(state, condition, delay=delay)
     return replace(state, refused=count), effects
 
 
-def _deferred(state: State, event: Deferred) -> Stepped:
-    condition = Condition(Status.WAITING, event.reason, event.message, "pushes under way end")
+def _deferred(state: State, event: Deferred) -> StepResult:
+    condition = Condition(Status.WAITING, event.reason, event.message, "wait until a running push ends")
     return conclude(state, condition, delay=event.delay)
 
 
 # --- push and verify ---------------------------------------------------------
 
 
-def _ended(state: State, event: Ended) -> Stepped:
+def _ended(state: State, event: Ended) -> StepResult:
     operation, outcome, turn = _operation(state), event.outcome, _turn(state)
     state = replace(
         state, turn=replace(turn, view=replace(turn.view, now=event.now, monotonic=event.monotonic))
@@ -511,21 +524,25 @@ def _ended(state: State, event: Ended) -> Stepped:
     return _push_failed(state, outcome, finish)
 
 
-def _push_failed(state: State, outcome: Outcome, finish: Finish) -> Stepped:
+def _push_failed(state: State, outcome: Outcome, finish: Finish) -> StepResult:
     turn = _turn(state)
     view = turn.view
     stalled = outcome.result is Result.STALLED
     count = _times(state.trouble.failures + 1)
-    said = (
+    failure = (
         (
             Reason.PUSH_STALLED,
             outcome.message,
-            f"fix the cause, then run lehr retry {view.key.id}; or change the intent",
+            f"fix the cause, then run `lehr retry {view.key.id}`; or change the intent",
         )
         if stalled
-        else (Reason.PUSH_FAILED, f"push failed {count}: {outcome.message}", "Lehr retries automatically")
+        else (
+            Reason.PUSH_FAILED,
+            f"push failed {count}: {outcome.message}",
+            "wait; Lehr retries automatically",
+        )
     )
-    trouble = _failed_again(state, _content_key(turn), view, said)
+    trouble = _failed_again(state, _content_key(turn), view, failure)
     if stalled:
         trouble = replace(trouble, stalled=True, diff_digest=_diff(turn).digest(), not_before=0.0)
     elif outcome.retry_at is not None:
@@ -533,20 +550,20 @@ def _push_failed(state: State, outcome: Outcome, finish: Finish) -> Stepped:
         trouble = replace(trouble, not_before=view.monotonic + delay)
     return conclude(
         replace(state, trouble=trouble),
-        Condition(Status.STALLED if stalled else Status.RETRYING, *said),
+        Condition(Status.STALLED if stalled else Status.RETRYING, *failure),
         delay=None if stalled else trouble.not_before - view.monotonic,
         writes=(finish,),
         operation=finish.operation,
     )
 
 
-def _failed_again(state: State, key: Digest, view: View, said: tuple[str, str, str]) -> Trouble:
+def _failed_again(state: State, key: Digest, view: View, failure: tuple[str, str, str]) -> Trouble:
     failures = state.trouble.failures + 1
     not_before = view.monotonic + backoff(failures, view.jitter)
-    return Trouble(key, failures, not_before=not_before, said=said)
+    return Trouble(key, failures, not_before=not_before, last_failure=failure)
 
 
-# --- small words ---------------------------------------------------------------
+# --- helpers ---------------------------------------------------------------
 
 
 def _turn(state: State) -> Turn:
@@ -589,9 +606,9 @@ def _times(count: int) -> str:
     return "once" if count == 1 else f"{count} times"
 
 
-STEPS: dict[type, Callable[[State, Any], Stepped]] = {
+STEPS: dict[type, Callable[[State, Any], StepResult]] = {
     Begin: _begin,
-    Looked: _looked,
+    StatusReported: _status_reported,
     Diffed: _diffed,
     DiffFailed: _diff_failed,
     Checked: _checked,

@@ -1,4 +1,4 @@
-"""Turndown: how far an asset that should leave production may go now. Pure.
+"""Turndown: how far the removal of an asset from production may proceed now. Pure.
 
 Invariant: I4. A goal other than PRESENT comes from the `lehr.Turndown` addon alone.
 """
@@ -9,7 +9,6 @@ from collections.abc import Sequence
 
 import msgspec
 
-from lehr.base.clock import iso
 from lehr.model.addons import Turndown
 from lehr.model.asset import AssetId
 from lehr.model.diff import Goal
@@ -19,15 +18,15 @@ from lehr.model.reason import Reason
 _ORDER = (Goal.PRESENT, Goal.DRAINED, Goal.FENCED, Goal.ABSENT)
 
 
-class Course(msgspec.Struct, frozen=True):
+class TurndownStage(msgspec.Struct, frozen=True):
     """The goal of a turn of an asset with a turndown.
 
     Attributes:
         goal: for this turn.
-        until: wall-clock seconds when a further goal comes within reach; None if not by time.
-        wait_for: assets whose settling may take the obstacle away.
+        until: wall-clock seconds when the next goal becomes possible; None if that does not depend on time.
+        wait_for: assets whose settling may remove the obstacle.
         held: nothing is pushed before `until`: the addon is not old enough.
-        obstacle: (reason, message, unblock) that keeps it from going further; None if nothing does.
+        obstacle: (reason, message, unblock) of what blocks the next goal; None if nothing does.
     """
 
     goal: Goal
@@ -37,14 +36,14 @@ class Course(msgspec.Struct, frozen=True):
     wait_for: tuple[AssetId, ...] = ()
 
 
-class Circumstances(msgspec.Struct, frozen=True):
+class TurndownInputs(msgspec.Struct, frozen=True):
     """The inputs of `plan`.
 
     Attributes:
-        since: wall-clock seconds since when published intent has the addon.
+        since: wall-clock seconds at which published intent got the addon.
         supported: goals beyond PRESENT that the plugin understands.
-        referrers: assets that refer to this one and are not removed themselves.
-        ledger: how far it has come.
+        referrers: assets that refer to this one and are not removed yet.
+        ledger: the goal reached so far.
     """
 
     since: float
@@ -53,49 +52,44 @@ class Circumstances(msgspec.Struct, frozen=True):
     ledger: LedgerEntry | None
 
 
-def plan(addon: Turndown, found: Circumstances, now: float) -> Course:
-    """The furthest goal that may be striven for at `now` (wall-clock seconds)."""
-    if Goal.ABSENT not in found.supported:
-        return Course(
+def plan(addon: Turndown, inputs: TurndownInputs, now: float) -> TurndownStage:
+    """The furthest goal allowed at `now` (wall-clock seconds)."""
+    if Goal.ABSENT not in inputs.supported:
+        return TurndownStage(
             Goal.PRESENT,
             obstacle=(
                 Reason.TURNDOWN_UNSUPPORTED,
                 "its plugin cannot remove assets of this type",
-                "take the turndown addon away, or let the asset go in lehr.yaml and remove it by hand",
+                "remove the lehr.Turndown addon, or let the asset go in lehr.yaml and remove it by hand",
             ),
         )
-    reached = Goal.PRESENT if found.ledger is None else found.ledger.goal
-    stands = found.since + addon.stand_seconds
-    needed_again = bool(found.referrers) and reached is not Goal.PRESENT
-    if now < stands and not needed_again:
-        # Waiting neither brings back what has been taken out so far, nor takes out more of it.
-        return Course(reached, until=stands, held=reached is not Goal.PRESENT)
-    if found.referrers:
-        names = ", ".join(found.referrers[:3])
-        return Course(
+    reached = Goal.PRESENT if inputs.ledger is None else inputs.ledger.goal
+    earliest = inputs.since + addon.stand_seconds
+    needed_again = bool(inputs.referrers) and reached is not Goal.PRESENT
+    if now < earliest and not needed_again:
+        # While it waits, nothing already removed comes back, and nothing more is removed.
+        return TurndownStage(reached, until=earliest, held=reached is not Goal.PRESENT)
+    if inputs.referrers:
+        names = ", ".join(inputs.referrers[:3])
+        return TurndownStage(
             Goal.PRESENT,
             obstacle=(
                 Reason.STILL_REFERENCED,
-                f"still referred to by {names}",
-                "they are removed first; take the references away, or turn those assets down too",
+                f"still referenced by {names}",
+                "remove these references, or turn those assets down as well: they are removed first",
             ),
-            wait_for=tuple(found.referrers),
+            wait_for=tuple(inputs.referrers),
         )
-    return _stage(addon, found, reached, now)
+    return _next_stage(addon, inputs, reached, now)
 
 
-def _stage(addon: Turndown, found: Circumstances, reached: Goal, now: float) -> Course:
-    stages = [goal for goal in _ORDER if goal in found.supported]
+def _next_stage(addon: Turndown, inputs: TurndownInputs, reached: Goal, now: float) -> TurndownStage:
+    stages = [goal for goal in _ORDER if goal in inputs.supported]
     ahead = [goal for goal in stages if _ORDER.index(goal) > _ORDER.index(reached)]
     if not ahead:
-        return Course(Goal.ABSENT)
-    if reached is Goal.FENCED and found.ledger is not None:
-        fenced_until = found.ledger.at + addon.fence_seconds
+        return TurndownStage(Goal.ABSENT)
+    if reached is Goal.FENCED and inputs.ledger is not None:
+        fenced_until = inputs.ledger.at + addon.fence_seconds
         if now < fenced_until:
-            return Course(Goal.FENCED, until=fenced_until)
-    return Course(ahead[0])
-
-
-def describe(course: Course) -> str:
-    """One line about when it continues; empty if that does not depend on time."""
-    return "" if course.until is None else f"goes further at {iso(course.until)}"
+            return TurndownStage(Goal.FENCED, until=fenced_until)
+    return TurndownStage(ahead[0])

@@ -1,8 +1,9 @@
-"""One turn of one asset: carries out what `step` asks for, and hands back what came of it."""
+"""One turn of one asset: carries out what `step` asks for, and returns the results to it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Sequence
+import asyncio
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -11,19 +12,20 @@ from msgspec.structs import replace
 
 from lehr.base.digest import Digest
 from lehr.base.errors import LehrError
-from lehr.enforce.checking import Looking, ask_all
-from lehr.enforce.claims import Kept, SlotClaims
+from lehr.enforce.claims import PushRefusal, SlotClaims
 from lehr.enforce.committer import Committer
 from lehr.enforce.conclude import broken
-from lehr.enforce.failing import brief
 from lehr.enforce.governance import Governance
+from lehr.enforce.intent_readers import RecordingReader
+from lehr.enforce.lookups import Lookups
 from lehr.enforce.neighbours import Neighbours
-from lehr.enforce.reading import RememberedIntent
-from lehr.enforce.slot import Activity, PushUnderWay, Slot
+from lehr.enforce.plugin_errors import one_line
+from lehr.enforce.slot import Activity, RunningPush, Slot
 from lehr.enforce.state import (
     Admitted,
     Again,
     AskAdmission,
+    AskStatus,
     Begin,
     Checked,
     Commit,
@@ -33,7 +35,6 @@ from lehr.enforce.state import (
     Effect,
     Ended,
     Event,
-    Look,
     NotAdmitted,
     Rest,
     RunChecks,
@@ -43,11 +44,12 @@ from lehr.enforce.state import (
     View,
 )
 from lehr.enforce.step import step
-from lehr.enforce.viewing import Viewer
+from lehr.enforce.turn_checks import TurnCheckReader, ask_all
+from lehr.enforce.viewer import Viewer
 from lehr.enforce.wakeups import Wakeups
 from lehr.model.asset import AssetId
 from lehr.model.damage import DamagedError
-from lehr.model.diff import Diff, Goal, Target
+from lehr.model.diff import Goal, Target
 from lehr.model.operation import Outcome, Result
 from lehr.model.reason import Reason
 from lehr.model.writes import Finish, Refused, Write
@@ -64,7 +66,7 @@ class Turns:
         governance: governance of the turns that begin from now on; None before the first
             incarnation.
         epoch: of the lease under which they push.
-        count: how many were run.
+        count: turns run so far.
         looked_at: wall-clock seconds when production was last compared; None before that.
     """
 
@@ -73,21 +75,19 @@ class Turns:
         runtime: Runtime,
         committer: Committer,
         checks: Sequence[CheckPlugin],
-        intent: RememberedIntent,
+        lookups: Lookups,
         viewer: Viewer,
         neighbours: Neighbours,
         wakeups: Wakeups,
         claims: SlotClaims,
         add: Callable[[AssetId, str, Digest | None], Slot],
-        catch_up: Callable[[], None],
         spawn: Callable[[Coroutine[None, None, None], str], None],
     ) -> None:
         """Run turns of the slots of `wakeups`.
 
         Args:
-            add: enforces one asset more.
-            catch_up: takes up everything that has been published.
-            spawn: runs a push, under a name.
+            add: starts to enforce one more asset.
+            spawn: starts a push as a named task.
         """
         self.governance: Governance | None = None
         self.epoch = 0
@@ -96,17 +96,16 @@ class Turns:
         self._runtime = runtime
         self._committer = committer
         self._checks = checks
-        self._intent = intent
+        self._lookups = lookups
         self._viewer = viewer
         self._neighbours = neighbours
         self._wakeups = wakeups
         self._claims = claims
         self._add = add
-        self._catch_up = catch_up
         self._spawn = spawn
 
     async def run(self, slot: Slot) -> None:
-        """Run one turn of one asset. Never raises, so that no asset's trouble is another's."""
+        """Run one turn of one asset. Never raises, so that a failure of one asset affects no other."""
         slot.become(Activity.TURN)
         self.count += 1
         try:
@@ -117,12 +116,19 @@ class Turns:
             )
             self._broke(slot, error)
         except Exception as error:
-            log.exception("a turn broke", asset=slot.key.id)
-            self._broke(slot, brief(error))
+            log.exception("a turn failed", asset=slot.key.id)
+            self._broke(slot, one_line(error))
         finally:
             if slot.activity is Activity.ADMITTING:
                 self._not_pushed(slot)
             self._turn_over(slot)
+
+    def read_ahead(self, upcoming: Iterable[Slot]) -> asyncio.Task[None] | None:
+        """Read what the turns that are next look at first; returns what to wait for, if anything."""
+        if self.governance is None:
+            return None
+        ids = (slot.key.id for slot in upcoming if slot.digest is not None)
+        return self._lookups.read_ahead(self._runtime.partition, self.governance.sequence, ids)
 
     def _broke(self, slot: Slot, error: LehrError | str) -> None:
         assert slot.governance is not None
@@ -138,29 +144,30 @@ class Turns:
         self._rest(slot, rest)
 
     def post(self, slot: Slot, writes: Sequence[Write]) -> None:
-        """Have these written. A refused write is its asset's own trouble."""
+        """Queue these writes. A refused write affects its own asset only."""
         self._committer.post(writes, partial(self._not_written, slot))
 
     def _not_written(self, slot: Slot, write: Write, refused: Refused) -> None:
-        """The end of a push is not in the store: its record of this asset is not reliable from now on."""
+        """The store refused the end of a push, so its record of this asset is no longer reliable."""
         if not isinstance(write, Finish) or slot.damage is not None:
             return
         id = slot.key.id
         log.error(
-            "the outcome of a push cannot be written down: its record is damaged",
+            "the outcome of a push cannot be recorded: its record is damaged",
             asset=id,
             operation=write.operation,
             result=str(write.outcome.result),
             message=write.outcome.message,
             why=refused.message,
         )
-        # A removal that ended well may have dropped the slot since, and another may have its id.
+        # A successful removal may have dropped the slot since, and another asset may have its id.
         slot = self._wakeups.slots.get(id) or self._add(id, slot.type, None)
         row = f"operation {write.operation} of asset {id}"
         slot.damage = DamagedError(row, "operation", why=refused.message)
         self._wakeups.wake_slot(slot, "the record of its push is damaged", urgent=True)
 
     def _turn_over(self, slot: Slot) -> None:
+        slot.compared = None
         if slot.activity is Activity.PUSHING:
             return
         self._wakeups.idle(slot)
@@ -173,12 +180,12 @@ class Turns:
         self._wakeups.changed.set()
 
     def _succeed(self, slot: Slot) -> None:
-        """Begin with the asset that has taken the id of one that has left."""
+        """Start to enforce the asset that has taken over the id of one that has left."""
         head = slot.successor
         if head is not None and not self._runtime.registry.inert(head.type):
             new = self._add(head.id, head.type, head.digest)
             new.state = State(ledger=slot.state.ledger)
-            cause = f"what `{head.id}` was before, a {slot.type}, has left"
+            cause = f"the former `{head.id}`, a {slot.type}, has left"
             self._wakeups.wake_slot(new, cause, urgent=True)
 
     async def _steps(self, slot: Slot) -> None:
@@ -191,26 +198,27 @@ class Turns:
                 slot.state = replace(slot.state, operation=None, ledger=None)
                 self._broke(slot, slot.damage)
                 return
-            if slot.departed:
-                # Intent may name it again already: its last version must not be one of the future (I1).
-                self._catch_up()
-                slot.governance = self.governance
-            assert slot.governance is not None
-            view = self._viewer.view(slot, slot.governance, slot.cause, self.epoch)
-            if view.course.wait_for:
-                self._wakeups.listen(slot, view.course.wait_for)
+            view = await self._lookups.run(partial(self._view, slot))
+            if view.stage.wait_for:
+                self._wakeups.listen(slot, view.stage.wait_for)
             event = Begin(view)
         while event is not None:
             ledger, left = slot.state.ledger, slot.state.left
             slot.state, effects = step(slot.state, event)
             if slot.state.left and not left:
-                await self._claims.give_up(slot.key.id)
+                await self._claims.release(slot.key.id)
             if slot.state.ledger is not ledger:
                 self._entered(slot)
             event = None
             for effect in effects:
                 answer = self._carry_out(slot, effect)
                 event = None if answer is None else await answer
+
+    def _view(self, slot: Slot) -> View:
+        """The view of a turn that begins at this moment."""
+        slot.governance = self.governance
+        assert slot.governance is not None
+        return self._viewer.view(slot, slot.governance, slot.cause, self.epoch)
 
     def _entered(self, slot: Slot) -> None:
         """There is a new entry in the ledger."""
@@ -220,7 +228,7 @@ class Turns:
             self._wakeups.wake_readers(id, f"{id}, which it reads, was removed")
 
     def _carry_out(self, slot: Slot, effect: Effect) -> Coroutine[Any, Any, Event] | None:
-        """Carry out `effect`, or return a coroutine that does; it answers with an event."""
+        """Carry out `effect`, or return a coroutine that does so and returns an event."""
         match effect:
             case RunDiff():
                 return self._diff(slot, effect.target)
@@ -229,12 +237,12 @@ class Turns:
             case Rest():
                 self._rest(slot, effect)
             case RunChecks():
-                return self._check(slot, effect.view, effect.diff)
+                return self._check(slot, effect)
             case AskAdmission():
                 return self._ask_admission(slot, effect)
             case StartPush():
                 self._start_push(slot, effect)
-            case Look():
+            case AskStatus():
                 return slot.lane.status(effect.operation)
             case Again():
                 slot.woken = slot.woken or effect.cause
@@ -248,26 +256,33 @@ class Turns:
             self._wakeups.wake_slot(slot, "checks, limits or freezes have changed", urgent=True)
 
     async def _diff(self, slot: Slot, target: Target) -> Diffed | DiffFailed:
-        event, read = await self._neighbours.compare(slot.lane, target)
+        event, read = await self._neighbours.compare(slot.lane, target, routine=slot.may_share_a_call)
+        slot.compared = read
         if isinstance(event, Diffed):
             self.looked_at = self._runtime.clock.now()
+            if not event.diff.empty:
+                # Now, and not when the turn rests: admission may take as long as the store hangs.
+                self._wakeups.unsettled[slot.key.id] = None
         others = read.others(slot.key.id)
         if others != slot.reads:
             self._wakeups.read(slot, others)
+            for id in filter(self._neighbours.was_removed, others):
+                self._wakeups.recheck_soon(id)  # it may be needed again
             if self.governance is not slot.governance:
-                # Published before anybody knew that it reads these: it must not be missed.
-                self._wakeups.wake_slot(slot, "intent has changed while it was looked at", urgent=True)
+                # Published before these reads were known: it must not be missed.
+                self._wakeups.wake_slot(slot, "intent has changed during the comparison", urgent=True)
         return event
 
-    async def _check(self, slot: Slot, view: View, diff: Diff) -> Checked:
+    async def _check(self, slot: Slot, effect: RunChecks) -> Checked:
+        view = effect.view
         assert slot.governance is not None
 
         def listen(id: AssetId) -> None:
             self._wakeups.listen(slot, (id,))
 
-        records, doubt = self._runtime.store.records, self._wakeups.doubt
-        reader = Looking(view, slot.governance, self._neighbours, records, listen, doubt)
-        verdicts = await ask_all(self._checks, view, diff, reader)
+        recheck = self._wakeups.recheck_soon
+        reader = TurnCheckReader(view, slot.governance, self._neighbours, listen, recheck)
+        verdicts = await ask_all(self._checks, view, effect.diff, effect.purpose, reader)
         return Checked(
             verdicts,
             self._runtime.chance.identifier(view.now),
@@ -278,33 +293,33 @@ class Turns:
     async def _ask_admission(self, slot: Slot, effect: AskAdmission) -> Admitted | NotAdmitted | Deferred:
         lane = slot.lane
         if self._wakeups.stopping:
-            return NotAdmitted(Refused(Reason.STOPPING, "the control plane stops: no push begins any more"))
+            return NotAdmitted(Refused(Reason.STOPPING, "the control plane is stopping; no new push starts"))
         has_place = await lane.take_place(slot)
         slot.offered = False
         if not has_place:
             limit = lane.traits.pushes
             return Deferred(
-                Reason.CONCURRENCY_LIMIT, f"{limit} pushes of this plugin are under way, its limit"
+                Reason.CONCURRENCY_LIMIT, f"{limit} pushes of this plugin are running, which is its limit"
             )
         if effect.retry and (wait := lane.budget.take(self._runtime.clock.monotonic())):
             self._wakeups.free_place(lane)
-            return Deferred(Reason.RETRY_BUDGET, "too many retries of this plugin's pushes lately", wait)
+            return Deferred(Reason.RETRY_BUDGET, "the retry budget of this plugin's pushes is used up", wait)
         slot.become(Activity.ADMITTING)
         try:
-            kept = await self._claims.take(slot)
-            if kept is None:
+            refusal = await self._claims.take(slot)
+            if refusal is None:
                 [refused] = await self._committer.ask(effect.admit)
-                kept = None if refused is None else Kept(refused)
+                refusal = None if refused is None else PushRefusal(refused)
         except LehrError as error:
-            kept = Kept(Refused(Reason.STORE_UNAVAILABLE, str(error)))
-        if kept is None:
+            refusal = PushRefusal(Refused(Reason.STORE_UNAVAILABLE, str(error)))
+        if refusal is None:
             return Admitted(effect.admit.operation)
         self._not_pushed(slot)
-        self._wakeups.listen(slot, kept.wait_for)
-        return NotAdmitted(kept.refused, kept.wait_for)
+        self._wakeups.listen(slot, refusal.wait_for)
+        return NotAdmitted(refusal.refused, refusal.wait_for)
 
     def _not_pushed(self, slot: Slot) -> None:
-        """The push that should have been admitted does not begin: another one has its place."""
+        """The push was not admitted: free its place for another one."""
         slot.become(Activity.TURN)
         slot.overtaken = False
         self._wakeups.free_place(slot.lane)
@@ -312,20 +327,41 @@ class Turns:
     # --- pushes --------------------------------------------------------------------------
 
     def _start_push(self, slot: Slot, effect: StartPush) -> None:
-        slot.push = PushUnderWay(effect.operation)
+        slot.push = RunningPush(effect.operation)
         slot.push.superseded = slot.overtaken
         slot.overtaken = False
         slot.become(Activity.PUSHING)
         self._wakeups.unsettled[slot.key.id] = None
-        self._spawn(self._push(slot, effect.target, slot.push), f"push of {slot.key.id}")
+        self._spawn(self._push(slot, effect.target, slot.push, slot.compared), f"push of {slot.key.id}")
 
-    async def _push(self, slot: Slot, target: Target, push: PushUnderWay) -> None:
+    async def _push(
+        self, slot: Slot, target: Target, push: RunningPush, compared: RecordingReader | None
+    ) -> None:
         try:
-            read = self._neighbours.reader(slot.key.id, target.incarnation)
-            outcome = await slot.lane.push(target, read, push)
-        except Exception as error:
-            log.exception("a push broke", asset=slot.key.id)
-            outcome = Outcome(Result.UNKNOWN, brief(error))
+            read = await self._push_reader(target, compared)
+        except LehrError as error:
+            outcome = Outcome(Result.FAILED, str(error))
+        else:
+            try:
+                outcome = await slot.lane.push(target, read, push)
+            except Exception as error:
+                log.exception("a push failed", asset=slot.key.id)
+                outcome = Outcome(Result.UNKNOWN, one_line(error))
         self._wakeups.free_place(slot.lane)
         clock = self._runtime.clock
-        self._wakeups.take_up(slot, Ended(outcome, clock.now(), clock.monotonic(), push.superseded))
+        self._wakeups.queue_outcome(slot, Ended(outcome, clock.now(), clock.monotonic(), push.superseded))
+
+    async def _push_reader(self, target: Target, compared: RecordingReader | None) -> RecordingReader:
+        """A reader with everything in memory that was read to compare, or that the asset refers to.
+
+        A push cannot be repeated for something that is missing.
+
+        Raises:
+            LehrError: it cannot be read.
+        """
+        asset, read = await self._lookups.run(partial(self._neighbours.begun, target))
+        if compared is not None and compared.incarnation == target.incarnation:
+            read.know_same(compared)
+        for id in () if asset is None else self._neighbours.referred(asset):
+            await read.fetch(id)
+        return read

@@ -10,18 +10,18 @@ from lehr.base.chance import Chance
 from lehr.base.clock import Clock
 from lehr.client.agenda import Agenda
 from lehr.enforce.lane import Lane
+from lehr.enforce.listeners import Listeners
 from lehr.enforce.slot import Activity, Slot
 from lehr.enforce.state import Ended, Rest
 from lehr.enforce.step import RETRY
-from lehr.enforce.waiting import Waiting
 from lehr.model.asset import AssetId
 
-_DOUBT_SECONDS = 5.0
+_RECHECK_SECONDS = 5.0
 _SOON_SECONDS = 10.0
 
 _RESYNC_TICKS = 64
-"""Into so many parts is the time between resyncs divided. They come due at the end of a part, so
-that one wake-up serves many: of a thousand assets, about twenty."""
+"""Parts into which the time between resyncs is divided. Assets are due at the end of a part, so that
+one wake-up serves many: of a thousand assets, about twenty."""
 
 
 class Wakeups:
@@ -42,19 +42,19 @@ class Wakeups:
         self._clock = clock
         self._chance = chance
         self._agenda: Agenda[AssetId] = Agenda()
-        self._waiting: Waiting[AssetId] = Waiting()
-        self._readers: Waiting[AssetId] = Waiting()
+        self._waiting: Listeners[AssetId] = Listeners()
+        self._readers: Listeners[AssetId] = Listeners()
         self._busy = 0
 
     # --- slots ---------------------------------------------------------------------
 
     def add(self, slot: Slot) -> None:
-        """Enforce one asset more."""
+        """Start to enforce an asset."""
         self.slots[slot.key.id] = slot
         self.unsettled[slot.key.id] = None
 
     def drop(self, slot: Slot) -> None:
-        """Enforce an asset no longer."""
+        """Stop enforcing an asset."""
         del self.slots[slot.key.id]
         slot.lane.forget(slot)
         self._agenda.discard(slot.key.id)
@@ -79,19 +79,15 @@ class Wakeups:
         """Begin a turn of each asset that read `id` when it was last compared."""
         self.wake_all(self._readers.of(id), cause)
 
-    def sweep(self, cause: str) -> None:
-        """Begin a turn of every asset."""
-        for slot in self.slots.values():
-            self.wake_slot(slot, cause, urgent=False)
-
     def wake_slot(self, slot: Slot, cause: str, *, urgent: bool) -> None:
         """Queue a turn, once; one that arrives while the asset is busy runs afterwards.
 
-        Causes are hints and may be lost, but a person's word is not: that a retry was asked for stays.
+        Causes are hints and may be lost, except that a retry was requested.
         """
         if slot.activity is Activity.QUEUED:
             slot.cause = RETRY if cause == RETRY else slot.cause
             if urgent:
+                slot.routine = False
                 slot.lane.hasten(slot)
             return
         if slot.activity is not Activity.IDLE:
@@ -101,31 +97,31 @@ class Wakeups:
             return
         self._busy += 1
         slot.become(Activity.QUEUED)
-        slot.cause = cause
+        slot.cause, slot.routine = cause, not urgent
         self._agenda.discard(slot.key.id)
         slot.lane.add(slot, urgent=urgent)
 
-    def take_up(self, slot: Slot, ended: Ended) -> None:
-        """Queue a turn that takes up how a push has ended."""
+    def queue_outcome(self, slot: Slot, ended: Ended) -> None:
+        """Queue a turn that handles the outcome of a push."""
         slot.push = None
-        slot.inbox = ended
+        slot.inbox, slot.routine = ended, False
         slot.become(Activity.PUSHED)
         slot.lane.add(slot, urgent=True)
 
     def idle(self, slot: Slot) -> None:
-        """A turn is over, and no push is running. The caller takes up what has arrived since."""
+        """A turn is over, and no push is running. The caller handles what has arrived since."""
         slot.become(Activity.IDLE)
         self._busy -= 1
         if slot.offered:
-            # It was called for a place and does not need it: the next one must be called.
+            # It was woken for a free place and does not need it: wake the next one.
             slot.offered = False
             self._offer_place(slot.lane)
 
     async def follow_agenda(self) -> None:
-        """Wake, for ever, what is due."""
+        """Wake assets that are due, for ever."""
         while True:
             for id in await self._agenda.wait(self._clock):
-                self.wake_slot(self.slots[id], "due again", urgent=False)
+                self.wake_slot(self.slots[id], "regular turn", urgent=False)
             await self._clock.sleep(0)
 
     # --- places for pushes -----------------------------------------------------------
@@ -139,9 +135,9 @@ class Wakeups:
         deferred = lane.next_deferred()
         if deferred is not None:
             deferred.offered = True
-            self.wake_slot(deferred, "a place for its push is free", urgent=True)
+            self.wake_slot(deferred, "a place for its push became free", urgent=True)
 
-    # --- who listens to whom -----------------------------------------------------------
+    # --- which assets wait for which -----------------------------------------------------------
 
     def listen(self, slot: Slot, ids: Iterable[AssetId]) -> None:
         """Wake `slot` when these settle, from now on and until its turn rests."""
@@ -155,21 +151,21 @@ class Wakeups:
         self._readers.join(slot.key.id, others)
         slot.reads = others
 
-    def doubt(self, id: AssetId) -> None:
-        """An asset was seen to differ, or could not be seen. If it is at rest, it does not know.
+    def recheck_soon(self, id: AssetId) -> None:
+        """Wake an asset at rest soon: it was found to differ, or could not be compared.
 
-        It may be at rest with work left, such as a turndown that waits for its referrers; but one
-        with a time for its next turn already will have one. Not immediately: it may be at rest with
-        another content, by a pin, and would be asked for ever.
+        An asset may be at rest with work left, such as a turndown that waits for its referrers. One whose
+        next turn already has a time is left alone. Not immediately: a pinned asset may be at rest with
+        other content, and would be woken for ever.
         """
         slot = self.slots.get(id)
         if slot is None or slot.activity is not Activity.IDLE:
             return
         if slot.due is None or id not in self.unsettled:
-            self._agenda.bring_forward(id, self._clock.monotonic() + _DOUBT_SECONDS)
+            self._agenda.bring_forward(id, self._clock.monotonic() + _RECHECK_SECONDS)
 
     def rest(self, slot: Slot, rest: Rest) -> None:
-        """A turn ends: note when the next one is due and what it waits for, and wake what waits for it."""
+        """A turn ends: note when the next one is due and what it waits for, and wake the assets that wait."""
         id = slot.key.id
         now, resync = self._clock.monotonic(), slot.lane.traits.resync
         tick = max(resync, 1.0) / _RESYNC_TICKS

@@ -1,21 +1,20 @@
 """Reads intent and its outcome over HTTP.
 
-In: a function that opens a `Store` for reading, and an address. Out: JSON, and streams of it; every error as
-problem+json with what, why, and how to fix it.
+In: a function that opens a `Store` for reading, and an address. Out: JSON and streams of JSON lines; every
+error as problem+json with what, why, and how to fix it.
 
 Architecture invariants:
 
-* Nothing is written, and no commands are accepted: clients are not authenticated. One exception: a client
-  with a secret can trigger a check of the source.
+* Nothing is written, and no commands are accepted, because clients are not authenticated. One exception: a
+  client with a secret can trigger a check of the source.
 * Requests are bounded in time and space before they are processed; waiting ones are bounded in number.
   Nothing is buffered for clients that do not read.
-* The only place that knows HTTP; `lehr.query` computes the answers.
+* Only this package and `lehr.client` know the HTTP API; `lehr.query` computes the answers.
 
 | module | what |
 |---|---|
 | `limits` | how much a client may ask for |
 | `problems` | errors as problem+json |
-| `negotiation` | content negotiation, and the check of `Host` |
 | `parameters` | parameters of a request: types, limits, all their problems |
 | `questions` | the parts of a resource |
 | `resources`, `records` | the resources, and how they are answered |
@@ -23,9 +22,9 @@ Architecture invariants:
 | `connection`, `remote` | the client side: a `Store` over HTTP, for commands |
 | `readers` | stores and threads for answers, with clients taking turns |
 | `sieves`, `sieve_process` | heavy filters, run in child processes |
-| `hooks` | triggers a check of the source after a git push |
+| `hooks` | webhooks that trigger a check of the source after a git push |
 | `watch_streams`, `lines` | streams of batches, and their lines |
 | `outgoing` | responses being sent |
-| `application` | from a request to a response |
+| `application` | from a request to a response; content negotiation, and the check of `Host` |
 | `protocol`, `server` | connections, and the server as a whole |
 """

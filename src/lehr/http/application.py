@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Callable, Sequence
+import ipaddress
+from collections.abc import Callable, Collection
 from typing import Any
 
 import msgspec
@@ -22,7 +23,6 @@ from lehr.client.wire import Problem
 from lehr.http import problems
 from lehr.http.hooks import HOOK_PATH, Hook
 from lehr.http.limits import Limits
-from lehr.http.negotiation import accepts, host_is_known, knows, takes_gzip
 from lehr.http.openapi import OPENAPI_PATH, WATCH_PATH, RunStates, of_server, openapi
 from lehr.http.outgoing import Abort, Outbound, Outgoing
 from lehr.http.parameters import parameters_of
@@ -45,7 +45,7 @@ _LOOPBACK = ("127.0.0.1", "::1")
 
 
 class Application:
-    """Answers requests to read.
+    """Answers read requests.
 
     Attributes:
         watches: all active watches.
@@ -63,7 +63,7 @@ class Application:
         hook: Hook | None = None,
         names: frozenset[str] | None = None,
     ) -> None:
-        """With a `hook`, requests to check the source are accepted; `names` as in `serving`."""
+        """With a `hook`, webhooks are accepted; `names` as in `serving`."""
         self.watches = watches
         self._readers = readers
         self._installation = installation
@@ -75,11 +75,15 @@ class Application:
         self._hook = hook
         self._names = names
 
-    def routes(self, resources: Sequence[Resource] = (*RESOURCES, *RECORDS)) -> list[Route]:
+    def routes(self) -> list[Route]:
         """All resources."""
+        resources = (*RESOURCES, *RECORDS)
         described = msgspec.Raw(msgspec.json.encode(openapi(resources)))
         everything = (*resources, *of_server(self._run_state, described))
-        found = [Route(_route(item.path), self._endpoint(item), methods=["GET"]) for item in everything]
+        found = [
+            Route(item.path.replace("{id}", "{id:path}"), self._endpoint(item), methods=["GET"])
+            for item in everything
+        ]
         found.append(Route(WATCH_PATH, _Watching(self), methods=["GET"]))
         if self._hook is not None:
             found.append(Route(HOOK_PATH, self._take_hook, methods=["POST"]))
@@ -94,7 +98,7 @@ class Application:
             Exception: _defect,
         }
         starlette = Starlette(routes=self.routes(), exception_handlers=handlers)
-        starlette.router.redirect_slashes = False  # to whatever `Host` names; the path does not exist
+        starlette.router.redirect_slashes = False  # for any `Host`; the path does not exist
 
         async def bounded(scope: Scope, receive: Receive, send: Send) -> None:
             refused = self._refused(scope)
@@ -116,9 +120,9 @@ class Application:
             return None
         return problem(
             "WrongHost",
-            f"{host[:80]} is not the name of this server",
-            "a page of elsewhere may have turned its name to this machine, to read what is here",
-            "ask for an address or localhost, or start the server with --server-name",
+            f"{host[:80]} is not a name of this server",
+            "a foreign web page may have pointed its name at this machine to read its data",
+            "use an address or localhost, or start the server with --server-name",
         )
 
     def _endpoint(self, resource: Resource) -> Callable[[Request], Any]:
@@ -139,7 +143,7 @@ class Application:
         return answer
 
     async def _pool(self, resource: Resource, asked: Any, client: str) -> Readers:
-        """The readers for a question, so that none holds up cheaper ones."""
+        """The readers for a question, so that it does not delay cheaper ones."""
         if resource.apart:
             return self._readers.apart
         if resource.whole and not getattr(asked, "asset", ""):
@@ -151,7 +155,7 @@ class Application:
 
     def _answer(self, resource: Resource, asked: Any, store: Store, tags: str, *, packed: bool) -> Response:
         """Runs in a thread: all slow work, including encoding."""
-        question = Question(store, self._clock, self._limits, self._installation, self._readers.sieves)
+        question = Question(store, self._clock, self._limits, self._installation, self._readers.sieves.sift)
         answer = resource.answer(question, asked)
         headers = {"content-type": _JSON, "cache-control": "no-cache", "vary": "accept-encoding"}
         if answer.tag:
@@ -218,9 +222,9 @@ def given(request: Request) -> list[tuple[str, str]]:
     if request.headers.get("content-length", "0") != "0" or "transfer-encoding" in request.headers:
         raise ProblemError(
             "ContentTooLarge",
-            "there is a body, and nothing is written here",
+            "a request body is not allowed",
             code="HTP101",
-            fix="leave it out",
+            fix="omit it",
         )
     return [(str(name), str(value)) for name, value in request.path_params.items()] + list(
         request.query_params.multi_items()
@@ -232,14 +236,10 @@ def _require_acceptable(request: Request, offered: tuple[str, ...]) -> None:
     if not accepts(request.headers.get("accept", ""), offered):
         raise ProblemError(
             "NotAcceptable",
-            f"the answer is {offered[0]}, which is not accepted",
+            f"the response is {offered[0]}, which Accept excludes",
             code="HTP102",
-            fix="leave Accept out",
+            fix="omit Accept",
         )
-
-
-def _route(path: str) -> str:
-    return path.replace("{id}", "{id:path}")
 
 
 def _response(found: Problem) -> Response:
@@ -250,7 +250,7 @@ async def _refused(_request: Request, error: Exception) -> Response:
     assert isinstance(error, LehrError)
     found = problem_of(error)
     if found.status == 500:
-        log.warning("a request could not be answered", error=str(error))
+        log.warning("request failed", error=str(error))
     return _response(found)
 
 
@@ -258,7 +258,7 @@ async def _misdirected(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     code = "MethodNotAllowed" if error.status_code == 405 else "NotFound"
     what = f"{request.method} {request.url.path[:200]}: {error.detail}"
-    found = _response(problem(code, what, fix=f"see {OPENAPI_PATH} for what there is"))
+    found = _response(problem(code, what, fix=f"{OPENAPI_PATH} lists all resources"))
     for name, value in (error.headers or {}).items():
         found.headers[name] = value
     if request.method not in ("GET", "HEAD"):
@@ -272,5 +272,66 @@ async def _gone(_request: Request, _error: Exception) -> Response:
 
 async def _defect(_request: Request, error: Exception) -> Response:
     why = f"{type(error).__name__}: {error}"
-    log.error("a request has met a defect", exc_info=error)
-    return _response(problem("Defect", "Lehr has a defect", why, "please report it", error=DEFECT))
+    log.error("request failed with an internal error", exc_info=error)
+    return _response(problem("Defect", "internal error", why, "please report it", error=DEFECT))
+
+
+# --- content negotiation: which responses a request accepts -------------------
+
+
+def accepts(header: str, offered: Collection[str]) -> bool:
+    """Whether an `Accept` header allows one of the offered media types."""
+    given = _qualities(header)
+    return not given or any(_quality(given, media) > 0 for media in offered)
+
+
+def takes_gzip(header: str) -> bool:
+    """Whether an `Accept-Encoding` header names gzip."""
+    return _qualities(header).get("gzip", 0.0) > 0
+
+
+def knows(header: str, tag: str) -> bool:
+    """Whether an `If-None-Match` header has the weak entity tag `tag` (without its quotes)."""
+    return any(item.strip().removeprefix("W/") == f'"{tag}"' for item in header.split(","))
+
+
+def host_is_known(header: str, names: Collection[str]) -> bool:
+    """Whether a `Host` header holds an address, localhost, or one of `names`.
+
+    Invariant: a foreign page whose name resolves to this machine (DNS rebinding) cannot read anything. Its
+        browser sends that name; a page under an address comes from that address.
+    """
+    host = header.strip().lower()
+    if not host.endswith("]"):
+        host = host.rpartition(":")[0] if ":" in host else host
+    if host == "localhost" or host.endswith(".localhost") or host in names:
+        return True
+    try:
+        ipaddress.ip_address(host.removeprefix("[").removesuffix("]"))
+    except ValueError:
+        return False
+    return True
+
+
+def _qualities(header: str) -> dict[str, float]:
+    """Named values with their quality: 0 is not acceptable. Skips parts that cannot be parsed."""
+    found = {}
+    for item in header.split(","):
+        name, *parameters = (part.strip().lower() for part in item.split(";"))
+        if not name:
+            continue
+        quality = next((part[2:] for part in parameters if part.startswith("q=")), "1")
+        try:
+            found[name] = float(quality)
+        except ValueError:
+            found[name] = 1.0
+    return found
+
+
+def _quality(given: dict[str, float], media: str) -> float:
+    """The quality of the most specific match."""
+    kind = media.partition("/")[0]
+    for name in (media, f"{kind}/*", "*/*"):
+        if name in given:
+            return given[name]
+    return 0.0

@@ -16,7 +16,7 @@ from lehr.client.wire import OTHER, Problem, decode_problem
 from lehr.model.attempt import Attempt
 from lehr.model.reason import Reason
 from lehr.query.run_state import RunState
-from lehr.sdk.store import PrunedError
+from lehr.sdk.store import SEE_KEPT, PrunedError
 
 T = TypeVar("T")
 
@@ -28,16 +28,10 @@ class NotThereError(LehrError):
 
 
 class _GoneError(PrunedError):
-    """As reported by the server."""
+    """The error reported by the server."""
 
     def __init__(self, problem: Problem) -> None:
-        StalledError.__init__(
-            self,
-            problem.title,
-            code=problem.error,
-            why=problem.detail,
-            fix="see `lehr get incarnations` for those that can be read",
-        )
+        StalledError.__init__(self, problem.title, code=problem.error, why=problem.detail, fix=SEE_KEPT)
 
 
 class Server:
@@ -52,15 +46,17 @@ class Server:
         place = urlsplit(url)
         if place.username is not None or place.password is not None:
             raise LehrError(
-                "the URL of the server has a name or a password in it",
+                "the URL of the server contains a user name or a password",
                 code="HTP105",
-                why="nobody asks for them there, and they would be shown",
-                fix="write http://127.0.0.1:8470",
+                why="the server does not use them, and they would appear in output",
+                fix="use a URL such as http://127.0.0.1:8470",
             )
         kind = {"http": http.client.HTTPConnection, "https": http.client.HTTPSConnection}.get(place.scheme)
         if kind is None or not place.hostname:
             raise LehrError(
-                f"{url!r} is no URL of a server", code="HTP106", fix="write http://127.0.0.1:8470"
+                f"{url!r} is not the URL of a server",
+                code="HTP106",
+                fix="use a URL such as http://127.0.0.1:8470",
             )
         self.url = url
         self._root = place.path.rstrip("/")
@@ -87,19 +83,19 @@ class Server:
                 f"{self.url} cannot be reached",
                 code="HTP107",
                 why=str(error) or type(error).__name__,
-                fix="see that `lehr serve` runs there, and that --server or LEHR_SERVER is right",
+                fix="check that `lehr serve` is running there, and that --server or LEHR_SERVER is correct",
             ) from error
 
     def asked(self, path: str, kind: type[T], asked: Mapping[str, Any] | None = None) -> T:
-        """A response as a value. Raises as `ask`."""
+        """A parsed response. Raises as `ask` does."""
         try:
             return decode(self.ask(path, asked), kind)
         except msgspec.DecodeError as error:
             raise StalledError(
-                f"what {self.url} answers cannot be understood",
+                f"the response of {self.url} cannot be parsed",
                 code="HTP108",
                 why=str(error),
-                fix="see that it is `lehr serve` of the same version",
+                fix="check that it is `lehr serve` of the same version",
             ) from error
 
     def run_state(self) -> RunState:
@@ -130,22 +126,17 @@ class Server:
             return _error(problem)
         kind = TransientError if problem.status >= http.client.INTERNAL_SERVER_ERROR else LehrError
         return kind(
-            f"{self.url} does not answer as `lehr serve` does",
+            f"{self.url} is not a `lehr serve`",
             code="HTP109",
             why=problem.title,
-            fix="see that --server or LEHR_SERVER is right, and what is between",
+            fix="check --server or LEHR_SERVER, and proxies in between",
         )
 
 
 def _error(problem: Problem) -> LehrError:
     """The client-side error for a problem."""
-    match problem.code, problem.status:
-        case Reason.PRUNED, _:
-            return _GoneError(problem)
-        case "NotFound", _:
-            return NotThereError(problem.title, code=problem.error, why=problem.detail, fix=problem.fix)
-        case "StoreTrouble", _:
-            return StalledError(problem.title, code=problem.error, why=problem.detail, fix=problem.fix)
-        case _, status if status >= 500:
-            return TransientError(problem.title, code=problem.error, why=problem.detail, fix=problem.fix)
-    return LehrError(problem.title, code=problem.error, why=problem.detail, fix=problem.fix)
+    if problem.code == Reason.PRUNED:
+        return _GoneError(problem)
+    kind = TransientError if problem.status >= http.client.INTERNAL_SERVER_ERROR else LehrError
+    kind = {"NotFound": NotThereError, "StoreTrouble": StalledError}.get(problem.code, kind)
+    return kind(problem.title, code=problem.error, why=problem.detail, fix=problem.fix)

@@ -44,7 +44,7 @@ class Hook:
         self, secret: Callable[[], str], look: Callable[[], Awaitable[object]], clock: Clock
     ) -> None:
         if not secret():
-            raise ValueError("a secret that is empty is known to everybody")
+            raise ValueError("an empty secret is not a secret")
         self._read_secret = secret
         self._look = look
         self._clock = clock
@@ -69,9 +69,9 @@ class Hook:
         if not genuine:
             raise ProblemError(
                 "Unauthorized",
-                "this is not signed with the secret of this server",
+                "the signature does not match the secret of this server",
                 code="HTP110",
-                fix="give GitHub, GitLab or Gitea the secret that `lehr run` was given",
+                fix="configure GitHub, GitLab or Gitea with the same secret as `lehr run`",
             )
         self._asked = True
         if self._looking is None or self._looking.done():
@@ -87,11 +87,11 @@ class Hook:
         try:
             found = self._read_secret()
         except LehrError as error:
-            log.warning("the secret of hooks cannot be read, they are refused", error=str(error))
+            log.warning("cannot read the webhook secret, refusing webhooks", error=str(error))
             found = ""
         if not found:
             raise ProblemError(
-                "Unauthorized", "this server has no secret to check the signature with", code="HTP111"
+                "Unauthorized", "this server has no secret to check the signature", code="HTP111"
             )
         return found.encode()
 
@@ -113,7 +113,7 @@ class Hook:
                     signing.update(part)
         except TimeoutError as error:
             raise ProblemError(
-                "Timeout", "the body has not come", code="HTP113", fix="send it at once"
+                "Timeout", "the body did not arrive in time", code="HTP113", fix="send it without delay"
             ) from error
         return signing.hexdigest()
 
@@ -123,7 +123,7 @@ class Hook:
             try:
                 await self._look()
             except LehrError as error:
-                log.warning("a hook could not be followed", error=str(error))
+                log.warning("the check requested by a webhook failed", error=str(error))
             await self._clock.sleep(_BETWEEN_SECONDS)
 
 
@@ -133,15 +133,11 @@ def _require_moderate(headers: Mapping[str, str]) -> None:
     if media and media not in MEDIA_TYPES:
         known = " or ".join(sorted(MEDIA_TYPES))
         raise ProblemError(
-            "UnsupportedMediaType", f"{media[:80]} is not taken", code="HTP114", fix=f"send {known}"
+            "UnsupportedMediaType", f"{media[:80]} is not supported", code="HTP114", fix=f"send {known}"
         )
     length = headers.get("content-length", "0")
     if not length.isdecimal() or len(length) > _LONGEST_LENGTH or int(length) > _MOST_BYTES:
-        raise _too_large()
-
-
-def _too_large() -> ProblemError:
-    why = f"it has more than {_MOST_BYTES:,} bytes"
-    return ProblemError(
-        "ContentTooLarge", "the body is too large", code="HTP115", why=why, fix="send a push event alone"
-    )
+        why = f"it has more than {_MOST_BYTES:,} bytes"
+        raise ProblemError(
+            "ContentTooLarge", "the body is too large", code="HTP115", why=why, fix="only send push events"
+        )

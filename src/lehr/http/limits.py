@@ -11,20 +11,20 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         connections: open at a time; more are rejected.
         watchers: watches at a time.
-        asked: requests that wait for a thread or are being answered, at a time.
+        asked: requests waiting for a thread or being answered, at a time.
         threads: for answers; one more for questions about everything, and one for watches.
-        answer_bytes: of responses being sent; while there are more, nothing is answered.
+        answer_bytes: of responses being sent; above this, new requests are rejected.
         head_bytes: request line and headers.
         head_seconds: from the first byte of a request to the end of its headers.
-        idle_seconds: without a request.
-        stall_seconds: that a client may take to read a share of a response.
+        idle_seconds: until a connection without a request is closed.
+        stall_seconds: that a client may take to read one chunk of a response.
         line_seconds: for filtering one incarnation's changes for a watch.
         page_seconds: after which a page ends early; the next continues at its cursor.
-        page_work: operations of a page's filter, over all assets; after them, the same.
+        page_work: operations of a page's filter, over all assets, after which the page also ends.
         filter_processes: for heavy filters of pages; one more for watches.
         filter_seconds: for a heavy filter on one asset, which then does not match.
-        page_assets: maximum in a page.
-        heartbeat_seconds: between signs of life of a watch.
+        page_assets: maximum number in a page.
+        heartbeat_seconds: between heartbeats of a watch.
     """
 
     connections: int = 4096

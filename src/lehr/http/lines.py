@@ -86,7 +86,7 @@ class Lines:
         if making is None:
             making = self._making[key] = asyncio.create_task(self._made(wish, sequence))
             making.add_done_callback(lambda done: self._forget(key, done))
-        return await asyncio.shield(making)  # others wait for it as well
+        return await asyncio.shield(making)  # other watchers wait for it as well
 
     async def close(self) -> None:
         """Stop making lines."""
@@ -100,7 +100,7 @@ class Lines:
     def _forget(self, key: tuple[Wish, int], done: asyncio.Task[bytes]) -> None:
         del self._making[key]
         if not done.cancelled():
-            done.exception()  # the client that waited for it may have gone
+            done.exception()  # the client that waited for it may be gone
 
     async def _made(self, wish: Wish, sequence: int) -> bytes:
         line = await self._blocking.run(self._make, wish, sequence)
@@ -133,21 +133,19 @@ class Lines:
 
         def matches(asset: Asset) -> bool:
             if self._clock.monotonic() > deadline:
-                raise ListAgainError(sequence - 1, "to filter what has changed since takes too long")
+                raise ListAgainError(sequence - 1, "filtering the changes since then takes too long")
             return self._matches(wanted, asset)
 
         try:
             store = self._opened()
-            feed = self._feeds.get(wish.partition)
-            if feed is None:
-                feed = Feed(store, wish.partition, self._clock, kept=_KEPT_CHANGES)
-                self._feeds[wish.partition] = feed
+            feed = Feed(store, wish.partition, self._clock, kept=_KEPT_CHANGES)
+            feed = self._feeds.setdefault(wish.partition, feed)
             watch = PartitionWatch(store, feed, types=wanted.types, wanted=matches)
             return encode_batch(watch.batch(sequence))
         except ListAgainError:
             raise
         except BaseException:
-            self._drop()  # whatever it was, the next one starts fresh
+            self._drop()  # whatever happened, the next one starts with a new store
             raise
 
     def _matches(self, wanted: Wanted, asset: Asset) -> bool:

@@ -15,11 +15,11 @@ from lehr.client.wire import BatchDocument, Problem
 from lehr.http import problems, watch_streams
 from lehr.http.hooks import HOOK_PATH
 from lehr.http.problems import STATUS
-from lehr.http.questions import Answer, NoParameters, Question, Resource
+from lehr.http.questions import PARTITION_PATH, Answer, Catalogue, NoParameters, Question, Resource
 from lehr.http.watch_streams import OfWatch
 from lehr.query.run_state import RunState, idle
 
-WATCH_PATH = "/v1/partitions/{partition}/watch"
+WATCH_PATH = f"{PARTITION_PATH}/watch"
 HEALTH_PATH = "/healthz"
 RUN_PATH = "/v1/run"
 OPENAPI_PATH = "/openapi.json"
@@ -28,10 +28,10 @@ _REF = "#/components/schemas/{name}"
 
 
 class Health(msgspec.Struct, frozen=True):
-    """The server answers, and so does its store.
+    """The server and its store answer.
 
     Attributes:
-        partitions: how many there are.
+        partitions: their number.
         running: whether a `lehr run` answers next to this server.
     """
 
@@ -44,46 +44,29 @@ RunStates = Callable[[], RunState]
 """The current state of the `lehr run` of the served state. Called in a thread."""
 
 
-def health(run_state: RunStates) -> Resource:
-    """Whether the server answers, and whether a `lehr run` is active."""
+_RUN = "Whether a `lehr run` is active on this state, and when it last checked the source and production."
 
-    def answer(question: Question, _asked: NoParameters) -> Answer:
+
+def of_server(run_state: RunStates, document: msgspec.Raw) -> Catalogue:
+    """Resources of every server besides those of its store; `document` describes them all."""
+    found = Catalogue()
+    tag = digest_bytes(bytes(document))[:16]
+
+    @found.answered_by(
+        HEALTH_PATH, "health", "Whether the server and its store answer.", NoParameters, Health, apart=True
+    )
+    def _health(question: Question, _asked: NoParameters) -> Answer:
         return Answer(lambda: Health("ok", len(question.store.intent.partitions()), run_state().active))
 
-    summary = "Whether the server answers, and its store does."
-    return Resource(HEALTH_PATH, "health", summary, NoParameters, Health, answer, apart=True)
+    @found.answered_by(RUN_PATH, "run", _RUN, NoParameters, RunState, apart=True)
+    def _run(_question: Question, _asked: NoParameters) -> Answer:
+        return Answer(run_state)
 
+    @found.answered_by(OPENAPI_PATH, "openapi", "This document.", NoParameters, dict[str, Any])
+    def _description(_question: Question, _asked: NoParameters) -> Answer:
+        return Answer(lambda: document, tag)
 
-def run_resource(run_state: RunStates) -> Resource:
-    """How the `lehr run` of the state is, and when it last looked at the source and at production."""
-    summary = "The `lehr run` of this state: whether it is active, and when it last looked."
-    return Resource(
-        RUN_PATH,
-        "run",
-        summary,
-        NoParameters,
-        RunState,
-        lambda _question, _asked: Answer(run_state),
-        apart=True,
-    )
-
-
-def description(document: msgspec.Raw) -> Resource:
-    """The OpenAPI document itself."""
-    tag = digest_bytes(bytes(document))[:16]
-    return Resource(
-        OPENAPI_PATH,
-        "openapi",
-        "This document.",
-        NoParameters,
-        dict[str, Any],
-        lambda _question, _asked: Answer(lambda: document, tag),
-    )
-
-
-def of_server(run_state: RunStates, document: msgspec.Raw) -> tuple[Resource, ...]:
-    """Resources of every server besides those of its store; `document` describes them all."""
-    return health(run_state), run_resource(run_state), description(document)
+    return found
 
 
 def openapi(resources: Sequence[Resource]) -> dict[str, Any]:
@@ -102,7 +85,7 @@ def openapi(resources: Sequence[Resource]) -> dict[str, Any]:
         "info": {
             "title": "Lehr",
             "version": __version__,
-            "description": "Intent and what became of it. Read-only: GET, and HEAD, which is GET without the "
+            "description": "Intent and its status. Read-only: GET, and HEAD, which is GET without the "
             "content. Errors are problem+json (RFC 9457).",
         },
         "paths": paths,
@@ -118,7 +101,7 @@ def _responses_of_problems() -> Iterator[tuple[str, dict[str, Any]]]:
     """One response for each status, with its codes."""
     for status in sorted(set(STATUS.values())):
         codes = " or ".join(code for code, other in STATUS.items() if other == status)
-        response = _content(f"{codes}: why there is no answer.", _PROBLEM, problems.MEDIA_TYPE)
+        response = _content(f"{codes}: the reason of the failure.", _PROBLEM, problems.MEDIA_TYPE)
         if status == STATUS["Busy"]:
             response["headers"] = {"Retry-After": {"schema": {"type": "integer"}}}
         yield str(status), response
@@ -135,19 +118,19 @@ def _content(description: str, schema: Mapping[str, Any], media: str = "applicat
 
 _PROBLEM = {"$ref": _REF.format(name="Problem")}
 _RESPONSES = dict(_responses_of_problems())
-_ETAG = {"ETag": {"description": "Where it is known how long it stays so.", "schema": {"type": "string"}}}
+_ETAG = {"ETag": {"description": "Present if the content can be cached.", "schema": {"type": "string"}}}
 _IF_NONE_MATCH = {
     "name": "If-None-Match",
     "in": "header",
     "required": False,
-    "description": "Entity tags of answers that are known already.",
+    "description": "Entity tags of cached responses.",
     "schema": {"type": "string"},
 }
 
 _HOOK = {
     "operationId": "hook",
-    "summary": "Has the source looked at. Only where `lehr run` was given a secret.",
-    "description": "A push to GitHub, GitLab or Gitea, signed with the secret. No more of it is believed.",
+    "summary": "Triggers a check of the source. Only if `lehr run` has a webhook secret.",
+    "description": "A signed push event of GitHub, GitLab or Gitea. Its content is not used.",
     "parameters": [
         {"name": name, "in": "header", "required": False, "schema": {"type": "string"}}
         for name in ("X-Hub-Signature-256", "X-Gitea-Signature", "X-Gitlab-Token")
@@ -158,7 +141,7 @@ _HOOK = {
         }
     },
     "responses": {
-        "202": {"description": "It is looked at."},
+        "202": {"description": "The check is scheduled."},
         **_refused(400, 401, 404, 408, 413, 414, 415, 431, 500),
     },
 }
@@ -167,7 +150,7 @@ _HOOK = {
 def _operation(item: Resource, schema: Mapping[str, Any]) -> dict[str, Any]:
     whole = schema
     if "fields" in item.parameters.__struct_fields__:
-        whole = {"description": "With `fields`, assets have these alone.", "type": "object"}
+        whole = {"description": "With `fields`, assets only have these.", "type": "object"}
     of_something = _OF_SOMETHING if item.parameters.__struct_fields__ else ()
     return {
         "operationId": item.name,
@@ -175,7 +158,7 @@ def _operation(item: Resource, schema: Mapping[str, Any]) -> dict[str, Any]:
         "parameters": [*_parameters(item.parameters, item.path), _IF_NONE_MATCH],
         "responses": {
             "200": {**_content(item.summary, whole), "headers": _ETAG},
-            "304": {"description": "Nothing has changed since the answer with this ETag.", "headers": _ETAG},
+            "304": {"description": "Nothing changed since the response with this ETag.", "headers": _ETAG},
             **_refused(*_ANY, *of_something),
         },
     }
@@ -184,7 +167,7 @@ def _operation(item: Resource, schema: Mapping[str, Any]) -> dict[str, Any]:
 def _watch(schema: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "operationId": "watch",
-        "summary": "What each incarnation changes, in order, for ever: a line of JSON for each.",
+        "summary": "The changes of each incarnation in order, without end: one line of JSON each.",
         "parameters": _parameters(OfWatch, WATCH_PATH),
         "responses": {
             "200": _content("Lines.", schema, watch_streams.MEDIA_TYPE),

@@ -32,9 +32,9 @@ class Outgoing:
     def require_room(self) -> None:
         """Raises `ProblemError` while too much is being sent."""
         if self._held > self._limits.answer_bytes:
-            why = f"{self._held:,} bytes of answers are still to be read"
+            why = f"{self._held:,} bytes of responses are still unread"
             raise ProblemError(
-                "Busy", "too much is on its way", code="HTP116", why=why, fix="try again in a second"
+                "Busy", "too many bytes are being sent", code="HTP116", why=why, fix="try again in a second"
             )
 
     async def send(self, response: Response, scope: Scope, send: Send) -> None:
@@ -63,10 +63,8 @@ class Outgoing:
 class Outbound(Response):
     """A response that `Outgoing` sends."""
 
-    def __init__(
-        self, outgoing: Outgoing, content: bytes, headers: Mapping[str, str], status: int = 200
-    ) -> None:
-        super().__init__(content, status, headers)
+    def __init__(self, outgoing: Outgoing, content: bytes, headers: Mapping[str, str]) -> None:
+        super().__init__(content, headers=headers)
         self._outgoing = outgoing
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -30,12 +30,12 @@ def parameters_of(kind: type[Parameters], given: Iterable[tuple[str, str]]) -> P
     for name, text in given:
         if name not in fields:
             known = ", ".join(sorted(fields))
-            wrong.append(ParameterProblem(name[:80], "there is no such parameter", f"known are {known}"))
+            wrong.append(ParameterProblem(name[:80], "unknown parameter", f"known parameters: {known}"))
         elif fields[name].name in found:
             wrong.append(ParameterProblem(name, "it is given more than once", "give it once"))
         elif "\0" in text:
             found[fields[name].name] = None
-            wrong.append(ParameterProblem(name, "it has a NUL character in it", "leave that out"))
+            wrong.append(ParameterProblem(name, "it contains a NUL character", "remove it"))
         else:
             try:
                 found[fields[name].name] = msgspec.convert(text, type=fields[name].type, strict=False)
@@ -43,7 +43,7 @@ def parameters_of(kind: type[Parameters], given: Iterable[tuple[str, str]]) -> P
                 found[fields[name].name] = None
                 wrong.append(ParameterProblem(name, str(error)))
     wrong.extend(
-        ParameterProblem(name, "it is not given", "add it")
+        ParameterProblem(name, "it is missing", "add it")
         for name, field in fields.items()
         if field.required and field.name not in found
     )
@@ -55,10 +55,10 @@ def parameters_of(kind: type[Parameters], given: Iterable[tuple[str, str]]) -> P
 def _not_right(wrong: Sequence[ParameterProblem]) -> ProblemError:
     return ProblemError(
         "BadRequest",
-        "the parameters are not right",
+        "invalid parameters",
         code="HTP103",
         why="; ".join(f"{item.parameter}: {item.why}" for item in wrong),
-        fix="see /openapi.json for what there is",
+        fix="/openapi.json describes all parameters",
         errors=wrong,
     )
 
@@ -80,7 +80,7 @@ def each_of(*asked: Callable[[], Any]) -> list[Any]:
     if len(wrong) > 1:
         raise _not_right(wrong)
     if refused:
-        raise min(refused, key=lambda error: not error.errors)  # a missing one can wait
+        raise min(refused, key=lambda error: not error.errors)  # a missing one is reported later
     return found
 
 
@@ -121,7 +121,7 @@ def moment_of(text: str, parameter: str) -> float:
     except (ValueError, OverflowError) as error:
         fix = "write it as 2026-01-31T12:00:00Z"
         raise understood(
-            LehrError(f"{text!r} is not a time", code="HTP104", why=str(error), fix=fix), parameter
+            LehrError(f"{text!r} is not a valid time", code="HTP104", why=str(error), fix=fix), parameter
         ) from error
 
 

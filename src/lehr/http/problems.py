@@ -46,7 +46,7 @@ class ProblemError(LehrError):
 
     Attributes:
         kind: one of `STATUS`.
-        errors: what is wrong with each parameter.
+        errors: the problem of each parameter.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ def problem_of(error: LehrError) -> Problem:
         case ListAgainError():
             return problem(LIST_AGAIN, error.what, error.why, error.fix, error=error.code)
         case PrunedError():
-            return problem(Reason.PRUNED, error.what, error.why, "ask for one that is kept", error=error.code)
+            return problem(Reason.PRUNED, error.what, error.why, "request one that is kept", error=error.code)
         case TransientError():
             fix = error.fix or "try again"
             return problem("Unavailable", error.what, error.why, fix, error=error.code)
@@ -105,14 +105,14 @@ def problem(
 
 def too_long(most: int) -> Problem:
     """The problem for headers of more than `most` bytes."""
-    why = f"request line and headers have more than {most:,} bytes"
+    why = f"request line and headers are longer than {most:,} bytes"
     return problem("TooLong", "the headers are too long", why, "send fewer")
 
 
 def uri_too_long(most: int) -> Problem:
     """The problem for a request line of more than `most` bytes."""
-    why = f"the request line has more than {most:,} bytes"
-    return problem("UriTooLong", "the request is too long", why, "ask for less at a time")
+    why = f"the request line is longer than {most:,} bytes"
+    return problem("UriTooLong", "the request is too long", why, "request less at a time")
 
 
 def encoded(found: Problem) -> bytes:

@@ -37,8 +37,8 @@ class BoundedProtocol(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         if len(self.connections) > self.most_connections:
-            why = f"{self.most_connections} are"
-            self._refuse(problem("Busy", "too many are connected", why, "try again later"))
+            why = f"{self.most_connections} connections are open"
+            self._refuse(problem("Busy", "too many connections", why, "try again later"))
             return
         self._wait()
 
@@ -59,7 +59,7 @@ class BoundedProtocol(H11Protocol):
 
     def send_400_response(self, msg: str) -> None:
         if getattr(sys.exc_info()[1], "error_status_hint", 400) != STATUS["TooLong"]:
-            self._refuse(problem("BadRequest", "this is no request of HTTP", fix="speak HTTP/1.1"))
+            self._refuse(problem("BadRequest", "malformed HTTP request", fix="send an HTTP/1.1 request"))
         elif b"\n" in self.conn.trailing_data[0]:
             self._refuse(problems.too_long(self.head_bytes))
         else:
@@ -69,7 +69,7 @@ class BoundedProtocol(H11Protocol):
         """End the current response to a client that does not read it.
 
         Args:
-            last: the end of a stream, in case the client still reads; nothing just breaks off.
+            last: the end of the stream, for a client that still reads; no stream ends without one.
         """
         if not last or self.conn.our_state is not h11.SEND_BODY:
             self.transport.abort()
@@ -89,7 +89,7 @@ class BoundedProtocol(H11Protocol):
         self._close_for_good()
 
     def _close_for_good(self) -> None:
-        """Closing waits until everything was read, which may never happen."""
+        """A normal close waits until everything is read, which may never happen."""
         if self._closing is None:
             self._closing = self.loop.call_later(self.stall_seconds, self.transport.abort)
 
@@ -105,8 +105,10 @@ class BoundedProtocol(H11Protocol):
     def _late(self) -> None:
         self._waiting = None
         if not self.transport.is_closing() and self.conn.their_state is h11.IDLE:
-            why = f"{self.head_seconds:g} seconds are allowed for its headers"
-            self._refuse(problem("Timeout", "the request has not come", why, "send it at once"))
+            why = f"its headers must arrive within {self.head_seconds:g} seconds"
+            self._refuse(
+                problem("Timeout", "the request did not arrive in time", why, "send it without delay")
+            )
 
     def _refuse(self, found: Problem) -> None:
         """Send the reason, and close."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 import msgspec
 from msgspec import Meta
@@ -19,27 +19,27 @@ from lehr.query.partition_view import Inert, Reading, choose_partition
 from lehr.sdk.store import Store
 
 PartitionName = Annotated[str, Meta(description="Name of the partition.", max_length=63)]
-Id = Annotated[str, Meta(description="Id of the asset; its slashes may stand as they are.", max_length=200)]
+Id = Annotated[str, Meta(description="Id of the asset. Slashes do not need escaping.", max_length=200)]
 At = Annotated[
     str,
     Meta(description="Incarnation: a number, latest, previous, or a time in ISO 8601.", max_length=80),
 ]
 FilterText = Annotated[
-    str, Meta(description="Condition in CEL over id, type, payload, addons.", max_length=FILTER_LENGTH)
+    str, Meta(description="CEL condition over id, type, payload and addons.", max_length=FILTER_LENGTH)
 ]
-Types = Annotated[str, Meta(description="Types, with commas between.", max_length=2000)]
+Types = Annotated[str, Meta(description="Types, separated by commas.", max_length=2000)]
 SelectorText = Annotated[
     str,
-    Meta(description="Only what this selects, too: an id, a pattern, type=T, label:K=V.", max_length=2000),
+    Meta(description="Also restrict to this selector: an id, a pattern, type=T, label:K=V.", max_length=2000),
 ]
 Limit = Annotated[int, Meta(ge=1, le=100_000)]
 Fields = Annotated[
-    str, Meta(description="Fields to send, with commas between: payload.replicas,addons.", max_length=2000)
+    str, Meta(description="Fields to send, separated by commas: payload.replicas,addons.", max_length=2000)
 ]
 
 
 class Installation(NamedTuple):
-    """What the server's installation knows and its store does not.
+    """Facts that the server's installation knows and its store does not.
 
     Attributes:
         inert: of a partition, the assets that have no production.
@@ -67,7 +67,7 @@ class Question(NamedTuple):
         Raises:
             ProblemError: no partition has this name.
         """
-        with meaning("NotFound", "ask for /v1/partitions"):
+        with meaning("NotFound", "see /v1/partitions"):
             chosen = choose_partition(self.store.intent.partitions(), partition)
         return Reading(self.store, chosen, self.clock.now(), self.installation.inert(self.store, chosen))
 
@@ -92,8 +92,8 @@ class Resource(NamedTuple):
         name: unique.
         parameters: a struct, those of the path included.
         answers: type of the content, for the description.
-        whole: it is about everything, unless one asset is named.
-        apart: it is answered at once, whatever else is waiting.
+        whole: it covers everything, unless one asset is named.
+        apart: it is answered immediately, whatever else is waiting.
     """
 
     path: str
@@ -114,3 +114,65 @@ class OfPartition(msgspec.Struct, frozen=True):
     """Of a partition as a whole."""
 
     partition: PartitionName
+
+
+class OfLatest(OfPartition, frozen=True):
+    """The newest of them."""
+
+    limit: Limit = 100
+
+
+class OfComparison(OfPartition, frozen=True):
+    """Between which incarnations."""
+
+    before: At = msgspec.field(name="from", default="previous")
+    after: At = msgspec.field(name="to", default="latest")
+
+
+Parameters = TypeVar("Parameters", bound=msgspec.Struct)
+InPartition = TypeVar("InPartition", bound=OfPartition)
+PARTITION_PATH = "/v1/partitions/{partition}"
+
+
+class Catalogue(list[Resource]):
+    """Resources in the order in which they are described; its methods decorate what answers them."""
+
+    def answered_by(
+        self,
+        path: str,
+        name: str,
+        summary: str,
+        parameters: type[Parameters],
+        answers: Any,
+        *,
+        whole: bool = False,
+        apart: bool = False,
+    ) -> Callable[[Callable[[Question, Parameters], Answer]], None]:
+        """A resource whose answer may have a tag."""
+
+        def add(answer: Callable[[Question, Parameters], Answer]) -> None:
+            self.append(Resource(path, name, summary, parameters, answers, answer, whole, apart))
+
+        return add
+
+    def read_by(
+        self,
+        path: str,
+        summary: str,
+        parameters: type[InPartition],
+        answers: Any,
+        *,
+        name: str = "",
+        whole: bool = False,
+    ) -> Callable[[Callable[[Reading, InPartition], Any]], None]:
+        """A resource of a partition, below its path. Its answer has no tag: it may change at any time."""
+
+        def add(read: Callable[[Reading, InPartition], Any]) -> None:
+            def answer(question: Question, asked: InPartition) -> Answer:
+                reading = question.reading(asked.partition)
+                return Answer(lambda: read(reading, asked))
+
+            whole_path = f"{PARTITION_PATH}/{path}"
+            self.append(Resource(whole_path, name or path, summary, parameters, answers, answer, whole))
+
+        return add

@@ -17,14 +17,14 @@ T = TypeVar("T")
 
 
 class _Turns:
-    """A few places, and clients that take turns: a client that asks much waits for its own questions."""
+    """A few slots that clients take in turn: a client with many requests only delays its own."""
 
     def __init__(self, places: int) -> None:
         self._free = places
         self._waiting: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
 
     async def take(self, client: str) -> None:
-        """Wait for a place."""
+        """Wait for a slot."""
         if self._free and not self._waiting:
             self._free -= 1
             return
@@ -34,11 +34,11 @@ class _Turns:
             await turn
         except asyncio.CancelledError:
             if turn.done() and not turn.cancelled():
-                self.leave()  # it was given at the same moment
+                self.leave()  # it was granted at the same moment
             raise
 
     def leave(self) -> None:
-        """Give the place to the client that has waited longest for its turn."""
+        """Give the slot to the client that has waited longest for its turn."""
         while self._waiting:
             client, turns = self._waiting.popitem(last=False)
             turn = turns.popleft()
@@ -84,7 +84,7 @@ class Readers:
                 "Busy",
                 "too many requests are waiting",
                 code="HTP117",
-                why=f"{self._most} are",
+                why=f"{self._most} requests are waiting",
                 fix="try again in a second",
             )
         self._asked += 1
@@ -102,7 +102,7 @@ class Readers:
         try:
             answer = question(store)
         except BaseException:
-            store.close()  # whatever it was, the next one starts fresh
+            store.close()  # whatever happened, the next one starts with a new store
             raise
         if self._closed:
             store.close()

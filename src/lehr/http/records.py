@@ -6,7 +6,6 @@ Values as the store keeps them, times in seconds since the epoch: `lehr.http.rem
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
 from typing import Annotated, Any
 
 import msgspec
@@ -17,14 +16,25 @@ from lehr.client.wire import AssetDocument, encode_asset
 from lehr.http.limits import Limits
 from lehr.http.parameters import incarnation_at, moment_of
 from lehr.http.problems import ProblemError
-from lehr.http.questions import Answer, At, Id, Limit, NoParameters, OfPartition, Question, Resource
+from lehr.http.questions import (
+    Answer,
+    Catalogue,
+    Id,
+    Limit,
+    NoParameters,
+    OfComparison,
+    OfLatest,
+    OfPartition,
+    Question,
+)
 from lehr.model.asset import Asset, AssetId, AssetKey
 from lehr.model.attempt import Attempt
 from lehr.model.control import AuditEntry, Control
-from lehr.model.decision import Decision, Reservation
+from lehr.model.decision import Reservation
 from lehr.model.incarnation import Incarnation
 from lehr.model.operation import LedgerEntry, Operation
 from lehr.model.writes import Prune, Pruned
+from lehr.query.explain import NumberedDecision
 from lehr.query.partition_view import Reading
 from lehr.sdk.store import Head, Imported, Standing
 
@@ -41,12 +51,6 @@ class OfNewest(OfSome, frozen=True):
     limit: Limit = 100
 
 
-class OfAudit(OfPartition, frozen=True):
-    """The newest of them."""
-
-    limit: Limit = 100
-
-
 class OfOperations(OfNewest, frozen=True):
     """Which of them."""
 
@@ -57,13 +61,6 @@ class OfHistory(OfPartition, frozen=True):
     """Of which asset."""
 
     asset: Id
-
-
-class OfChanges(OfPartition, frozen=True):
-    """Between which incarnations; `from` may be 0 for the empty one."""
-
-    before: At = msgspec.field(name="from", default="previous")
-    after: At = msgspec.field(name="to", default="latest")
 
 
 class OfHeader(OfPartition, frozen=True):
@@ -94,7 +91,7 @@ class OfUsage(msgspec.Struct, frozen=True):
 
 
 class OfPrunable(OfPartition, frozen=True):
-    """How many are kept, and the time after which younger ones are kept."""
+    """How many are kept, and the time since which all are kept."""
 
     keep: Annotated[int, Meta(ge=1, le=2**53)]
     before: Annotated[
@@ -106,7 +103,7 @@ class OfPrunable(OfPartition, frozen=True):
 class OfImported(msgspec.Struct, frozen=True):
     """From which incarnation, and from behind which asset on."""
 
-    name: Annotated[str, Meta(description="As `/v1/imported` has it: hello@3.", max_length=100)]
+    name: Annotated[str, Meta(description="As listed by `/v1/imported`: hello@3.", max_length=100)]
     after: Id = ""
     limit: Annotated[int, Meta(ge=1, le=Limits().page_assets)] = 1000
 
@@ -124,13 +121,6 @@ class Usage(msgspec.Struct, frozen=True):
     frees_at: Moment | None
 
 
-class NumberedDecision(msgspec.Struct, frozen=True):
-    """A decision and its number."""
-
-    number: int
-    decision: Decision
-
-
 class Controls(msgspec.Struct, frozen=True):
     """The active controls, and the version of the whole set."""
 
@@ -139,77 +129,48 @@ class Controls(msgspec.Struct, frozen=True):
 
 
 class Version(msgspec.Struct, frozen=True):
-    """An asset as an incarnation has made it; null for its absence."""
+    """An asset as of an incarnation; null if it is absent."""
 
     sequence: int
     asset: AssetDocument | None
 
 
 class Change(msgspec.Struct, frozen=True):
-    """An asset before and after; null where it is not there."""
+    """An asset before and after; null if it is absent."""
 
     id: AssetId
     before: AssetDocument | None
     after: AssetDocument | None
 
 
-def _answering(answer: Callable[[Reading, Any], Any]) -> Callable[[Question, Any], Answer]:
-    """An answer without a tag: how long it stays the same is unknown."""
-
-    def answering(question: Question, asked: Any) -> Answer:
-        reading = question.reading(asked.partition)
-        return Answer(lambda: answer(reading, asked))
-
-    return answering
+RECORDS = Catalogue()
 
 
-def _key(reading: Reading, id: str) -> AssetKey:
-    return AssetKey(reading.partition, AssetId(id))
+@RECORDS.read_by(
+    "headers/{sequence}",
+    "The header of an incarnation, even of a pruned one.",
+    OfHeader,
+    Incarnation,
+    name="header",
+)
+def _header(reading: Reading, asked: OfHeader) -> Incarnation:
+    found = reading.intent.incarnation(reading.partition, asked.sequence)
+    if found is None:
+        raise ProblemError(
+            "NotFound",
+            f"there is no incarnation {reading.partition}@{asked.sequence}",
+            code="HTP118",
+            fix="see /incarnations",
+        )
+    return found
 
 
-def _one(found: Any) -> list[Any]:
-    return [] if found is None else [found]
-
-
-def _standings(reading: Reading, asked: OfSome) -> list[Standing]:
-    if asked.asset:
-        return _one(reading.records.standing(_key(reading, asked.asset)))
-    return list(reading.records.standings(reading.partition))
-
-
-def _ledger(reading: Reading, asked: OfSome) -> list[LedgerEntry]:
-    if asked.asset:
-        return _one(reading.records.ledger(_key(reading, asked.asset)))
-    return list(reading.records.ledgers(reading.partition))
-
-
+@RECORDS.read_by("heads", "Assets in force, without their bodies.", OfSome, list[Head], whole=True)
 def _heads(reading: Reading, asked: OfSome) -> list[Head]:
     return list(reading.intent.heads(reading.partition, [AssetId(asked.asset)] if asked.asset else None))
 
 
-def _operations(reading: Reading, asked: OfOperations) -> list[Operation]:
-    if asked.open:
-        return reading.records.open_operations(reading.partition)
-    return reading.records.operations(reading.partition, AssetId(asked.asset) or None, asked.limit)
-
-
-def _decisions(reading: Reading, asked: OfNewest) -> list[NumberedDecision]:
-    found = reading.records.decisions(reading.partition, AssetId(asked.asset) or None, asked.limit)
-    return [NumberedDecision(*item) for item in found]
-
-
-def _controls(reading: Reading, _asked: OfPartition) -> Controls:
-    return Controls(*reading.records.controls(reading.partition, reading.now))
-
-
-def _attempt(reading: Reading, _asked: OfPartition) -> list[Attempt]:
-    return _one(reading.records.attempt(reading.partition))
-
-
-def _audit(reading: Reading, asked: OfAudit) -> list[AuditEntry]:
-    return reading.records.audit(reading.partition, asked.limit)
-
-
+@RECORDS.read_by("versions", "How an asset was made.", OfHistory, list[Version])
 def _versions(reading: Reading, asked: OfHistory) -> list[Any]:
     newest = reading.newest()
     key = _key(reading, asked.asset)
@@ -220,60 +181,106 @@ def _versions(reading: Reading, asked: OfHistory) -> list[Any]:
     return [{"sequence": sequence, "asset": _sent(asset)} for sequence, asset in found]
 
 
-def _changes(question: Question, asked: OfChanges) -> Answer:
-    reading = question.reading(asked.partition)
+@RECORDS.read_by("changes", "Complete assets before and after.", OfComparison, list[Change], whole=True)
+def _changes(reading: Reading, asked: OfComparison) -> list[Any]:
+    """Since `from`, which may be 0 for the empty incarnation."""
     after = incarnation_at(reading, asked.after, "to").sequence
     before = 0 if asked.before == "0" else incarnation_at(reading, asked.before, "from").sequence
-
-    def made() -> Iterator[Any]:
-        for change in reading.intent.changes(reading.partition, before, after):
-            yield {"id": change.id, "before": _sent(change.before), "after": _sent(change.after)}
-
-    return Answer(lambda: list(made()))
+    return [
+        {"id": change.id, "before": _sent(change.before), "after": _sent(change.after)}
+        for change in reading.intent.changes(reading.partition, before, after)
+    ]
 
 
-def _imported(question: Question, _asked: NoParameters) -> Answer:
-    return Answer(question.store.intent.imported)
-
-
-def _header(reading: Reading, asked: OfHeader) -> Incarnation:
-    found = reading.intent.incarnation(reading.partition, asked.sequence)
-    if found is None:
-        raise ProblemError(
-            "NotFound",
-            f"there is no incarnation {reading.partition}@{asked.sequence}",
-            code="HTP118",
-            fix="ask for /incarnations",
-        )
-    return found
-
-
+@RECORDS.read_by("former-referrers", "Present and past referrers of an asset.", OfHistory, list[AssetId])
 def _former_referrers(reading: Reading, asked: OfHistory) -> list[AssetId]:
-    return reading.intent.once_mentioned_by(_key(reading, asked.asset))
+    return reading.intent.past_and_present_referrers(_key(reading, asked.asset))
 
 
+@RECORDS.read_by("claimants", "The asset that claims a thing in production.", OfClaim, list[AssetId])
 def _claimants(reading: Reading, asked: OfClaim) -> list[AssetId]:
     return reading.intent.claimed_by(reading.partition, asked.claim)
 
 
+@RECORDS.read_by("addon-since", "Since when an asset has had an addon.", OfAddon, Since)
 def _addon_since(reading: Reading, asked: OfAddon) -> Since:
     return Since(reading.intent.addon_since(_key(reading, asked.asset), asked.addon))
 
 
+@RECORDS.answered_by("/v1/usage", "usage", "How much of a limit is used.", OfUsage, Usage)
 def _usage(question: Question, asked: OfUsage) -> Answer:
     reservation = Reservation(asked.key, 0, asked.window, asked.once)
     return Answer(lambda: Usage(*question.store.records.usage(reservation, question.clock.now(), asked.but)))
 
 
+@RECORDS.read_by("prunable", "History that could be pruned.", OfPrunable, Pruned, whole=True)
 def _prunable(reading: Reading, asked: OfPrunable) -> Pruned:
     return reading.records.prunable(Prune(reading.partition, asked.keep, moment_of(asked.before, "before")))
 
 
+@RECORDS.read_by("standings", "Conditions of assets.", OfSome, list[Standing], whole=True)
+def _standings(reading: Reading, asked: OfSome) -> list[Standing]:
+    if asked.asset:
+        return _one(reading.records.standing(_key(reading, asked.asset)))
+    return list(reading.records.standings(reading.partition))
+
+
+@RECORDS.read_by("ledger", "The states last applied or adopted.", OfSome, list[LedgerEntry], whole=True)
+def _ledger(reading: Reading, asked: OfSome) -> list[LedgerEntry]:
+    if asked.asset:
+        return _one(reading.records.ledger(_key(reading, asked.asset)))
+    return list(reading.records.ledgers(reading.partition))
+
+
+@RECORDS.read_by("operations", "Pushes, newest first.", OfOperations, list[Operation])
+def _operations(reading: Reading, asked: OfOperations) -> list[Operation]:
+    if asked.open:
+        return reading.records.open_operations(reading.partition)
+    return reading.records.operations(reading.partition, AssetId(asked.asset) or None, asked.limit)
+
+
+@RECORDS.read_by("decisions", "Decisions, newest first.", OfNewest, list[NumberedDecision])
+def _decisions(reading: Reading, asked: OfNewest) -> list[NumberedDecision]:
+    found = reading.records.decisions(reading.partition, AssetId(asked.asset) or None, asked.limit)
+    return [NumberedDecision(*item) for item in found]
+
+
+@RECORDS.read_by("controls", "Active controls: pauses, freezes, pins and more.", OfPartition, Controls)
+def _controls(reading: Reading, _asked: OfPartition) -> Controls:
+    return Controls(*reading.records.controls(reading.partition, reading.now))
+
+
+@RECORDS.read_by(
+    "attempt", "The last pass over the source; null before the first.", OfPartition, list[Attempt]
+)
+def _attempt(reading: Reading, _asked: OfPartition) -> list[Attempt]:
+    return _one(reading.records.attempt(reading.partition))
+
+
+@RECORDS.read_by("audit", "Commands, newest first.", OfLatest, list[AuditEntry])
+def _audit(reading: Reading, asked: OfLatest) -> list[AuditEntry]:
+    return reading.records.audit(reading.partition, asked.limit)
+
+
+@RECORDS.answered_by(
+    "/v1/imported", "imported", "Imported incarnations of other states.", NoParameters, list[Imported]
+)
+def _imported(question: Question, _asked: NoParameters) -> Answer:
+    return Answer(question.store.intent.imported)
+
+
+@RECORDS.answered_by(
+    "/v1/imported/{name}/assets",
+    "imported-assets",
+    "Assets of an imported incarnation, by id.",
+    OfImported,
+    list[AssetDocument],
+)
 def _imported_assets(question: Question, asked: OfImported) -> Answer:
     intent = question.store.intent
     if asked.name not in {item.header.name for item in intent.imported()}:
         raise ProblemError(
-            "NotFound", f"no incarnation {asked.name} was imported", code="HTP119", fix="ask for /v1/imported"
+            "NotFound", f"no incarnation {asked.name} was imported", code="HTP119", fix="see /v1/imported"
         )
 
     def made() -> list[Any]:
@@ -283,71 +290,13 @@ def _imported_assets(question: Question, asked: OfImported) -> Answer:
     return Answer(made)
 
 
+def _key(reading: Reading, id: str) -> AssetKey:
+    return AssetKey(reading.partition, AssetId(id))
+
+
+def _one(found: Any) -> list[Any]:
+    return [] if found is None else [found]
+
+
 def _sent(asset: Asset | None) -> msgspec.Raw | None:
     return None if asset is None else msgspec.Raw(encode_asset(asset))
-
-
-def _resource(
-    name: str, summary: str, parameters: Any, answers: Any, answer: Any, *, whole: bool = False
-) -> Resource:
-    path = f"/v1/partitions/{{partition}}/{name}"
-    return Resource(path, name, summary, parameters, answers, _answering(answer), whole)
-
-
-RECORDS: Sequence[Resource] = (
-    Resource(
-        "/v1/partitions/{partition}/headers/{sequence}",
-        "header",
-        "The header of an incarnation, also of one that is not kept any more.",
-        OfHeader,
-        Incarnation,
-        _answering(_header),
-    ),
-    _resource("heads", "Assets in force, without their bodies.", OfSome, list[Head], _heads, whole=True),
-    _resource("versions", "How an asset came to be what it is.", OfHistory, list[Version], _versions),
-    Resource(
-        "/v1/partitions/{partition}/changes",
-        "changes",
-        "Assets before and after, as a whole.",
-        OfChanges,
-        list[Change],
-        _changes,
-        whole=True,
-    ),
-    _resource(
-        "former-referrers",
-        "Who refers to an asset, or once did.",
-        OfHistory,
-        list[AssetId],
-        _former_referrers,
-    ),
-    _resource("claimants", "Who claims a thing in production.", OfClaim, list[AssetId], _claimants),
-    _resource("addon-since", "Since when an asset has an addon.", OfAddon, Since, _addon_since),
-    Resource("/v1/usage", "usage", "How much of a limit is used.", OfUsage, Usage, _usage),
-    _resource("prunable", "What nobody would need any more.", OfPrunable, Pruned, _prunable, whole=True),
-    _resource("standings", "The condition of assets.", OfSome, list[Standing], _standings, whole=True),
-    _resource("ledger", "What was last applied or adopted.", OfSome, list[LedgerEntry], _ledger, whole=True),
-    _resource("operations", "Pushes, newest first.", OfOperations, list[Operation], _operations),
-    _resource("decisions", "Decisions, newest first.", OfNewest, list[NumberedDecision], _decisions),
-    _resource("controls", "Pauses, freezes, pins and more that stand.", OfPartition, Controls, _controls),
-    _resource(
-        "attempt", "The last pass over the source; none at first.", OfPartition, list[Attempt], _attempt
-    ),
-    _resource("audit", "Commands, newest first.", OfAudit, list[AuditEntry], _audit),
-    Resource(
-        "/v1/imported",
-        "imported",
-        "Incarnations of other states.",
-        NoParameters,
-        list[Imported],
-        _imported,
-    ),
-    Resource(
-        "/v1/imported/{name}/assets",
-        "imported-assets",
-        "Assets of an incarnation of another state, by id.",
-        OfImported,
-        list[AssetDocument],
-        _imported_assets,
-    ),
-)

@@ -16,7 +16,7 @@ from lehr.base.errors import LehrError, StalledError
 from lehr.base.moments import rfc3339
 from lehr.client.wire import ReceivedAsset, decode_page
 from lehr.http.connection import NotThereError, Server
-from lehr.http.records import Controls, NumberedDecision, Since, Usage
+from lehr.http.records import Controls, Since, Usage
 from lehr.http.resources import PartitionDocument
 from lehr.model.asset import Asset, AssetId, AssetKey, Partition
 from lehr.model.attempt import Attempt
@@ -27,6 +27,7 @@ from lehr.model.operation import LedgerEntry, Operation
 from lehr.model.writes import Prune, Pruned, Write
 from lehr.query.asset_pages import Cursor, Page, Plan, Wanted, page, parse_cursor
 from lehr.query.blame_values import Blame
+from lehr.query.explain import NumberedDecision
 from lehr.query.partition_view import Reading
 from lehr.query.referrers import Referrer
 from lehr.sdk.store import WHOLE, DamagedOperation, Head, Imported, Row, Span, Standing, row_of
@@ -39,7 +40,7 @@ _LONGEST_TYPES = _LONGEST_TEXT = 2000
 _LONGEST_QUOTED = 8000
 
 _IDS = 15
-"""Ids in one question: a filter has 4,096 characters, an id 200."""
+"""Ids per request: a filter has at most 4,096 characters, an id 200."""
 
 
 class _Change(msgspec.Struct, frozen=True):
@@ -61,11 +62,36 @@ def _of(partition: Partition, name: str = "") -> str:
     return f"/v1/partitions/{quote(partition, safe='')}" + (f"/{name}" if name else "")
 
 
-class RemoteIntent:
-    """`lehr.sdk.store.StoredIntent` over HTTP."""
+class _Remote:
+    """A part of a store, read from a server."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
+
+    def _ask(self, partition: Partition, name: str, kind: type[T], **asked: Any) -> T:
+        """The answer of a resource of a partition."""
+        return self._server.asked(_of(partition, name), kind, asked)
+
+    def _newest(
+        self, partition: Partition, name: str, kind: type[T], limit: int, asset: AssetId | None = None
+    ) -> list[T]:
+        """The newest items of a list that is ordered newest first.
+
+        Raises:
+            LehrError: there are more than fit in one answer, and all were requested.
+        """
+        found = self._ask(partition, name, list[kind], asset=asset, limit=min(limit, _MOST))  # type: ignore[valid-type]
+        if len(found) == _MOST < limit:
+            raise LehrError(
+                f"there are more than {_MOST:,}, the maximum that {self._server.url} returns",
+                code="HTP122",
+                fix="request fewer with --limit, or run this on the machine of `lehr run`, without --server",
+            )
+        return found
+
+
+class RemoteIntent(_Remote):
+    """`lehr.sdk.store.StoredIntent` over HTTP."""
 
     def partitions(self) -> list[Partition]:
         found = self._server.asked("/v1/partitions", list[PartitionDocument])
@@ -78,12 +104,12 @@ class RemoteIntent:
         if sequence < 1:
             return None
         try:
-            return self._server.asked(_of(partition, f"headers/{sequence}"), Incarnation)
+            return self._ask(partition, f"headers/{sequence}", Incarnation)
         except NotThereError:
             return None
 
     def incarnations(self, partition: Partition, limit: int) -> list[Incarnation]:
-        return _newest(self._server, _of(partition, "incarnations"), Incarnation, None, limit)
+        return self._newest(partition, "incarnations", Incarnation, limit)
 
     def require_kept(self, partition: Partition, sequence: int) -> None:
         if self.incarnation(partition, sequence) is not None:
@@ -92,8 +118,12 @@ class RemoteIntent:
     def asset(self, key: AssetKey, sequence: int) -> Asset | None:
         return next(self.assets(key.partition, sequence, None, Span(frozenset((key.id,)))), None)
 
-    def last(self, key: AssetKey) -> tuple[Asset, int] | None:
-        found = ((asset, sequence) for sequence, asset in self._versions(key) if asset is not None)
+    def last(self, key: AssetKey, sequence: int | None = None) -> tuple[Asset, int] | None:
+        found = (
+            (asset, at)
+            for at, asset in self._versions(key)
+            if asset is not None and (sequence is None or at <= sequence)
+        )
         return next(found, None)
 
     def versions(self, key: AssetKey, sequence: int) -> Iterator[tuple[int, Asset | None]]:
@@ -128,34 +158,29 @@ class RemoteIntent:
         return map(row_of, self.assets(partition, sequence, types, span))
 
     def heads(self, partition: Partition, ids: Iterable[AssetId] | None = None) -> Iterator[Head]:
-        if ids is None:
-            yield from self._server.asked(_of(partition, "heads"), list[Head])
-            return
-        for id in ids:
-            yield from self._server.asked(_of(partition, "heads"), list[Head], {"asset": id})
+        for id in (None,) if ids is None else ids:
+            yield from self._ask(partition, "heads", list[Head], asset=id)
 
     def changes(self, partition: Partition, before: int, after: int) -> Iterator[AssetChange]:
-        asked = {"from": before, "to": after}
-        for item in self._server.asked(_of(partition, "changes"), list[_Change], asked):
+        for item in self._ask(partition, "changes", list[_Change], **{"from": before, "to": after}):
             yield AssetChange(item.id, _asset(item.before), _asset(item.after))
 
     def mentioned_by(self, key: AssetKey) -> list[tuple[AssetId, str]]:
-        found = self._server.asked(_of(key.partition, "referrers"), list[Referrer], {"asset": key.id})
+        found = self._ask(key.partition, "referrers", list[Referrer], asset=key.id)
         return [(item.id, item.path) for item in found]
 
     def next_change(self, key: AssetKey, sequence: int) -> int | None:
         later = [at for at, _asset in self._versions(key) if at > sequence]
         return min(later, default=None)
 
-    def once_mentioned_by(self, key: AssetKey) -> list[AssetId]:
-        return self._server.asked(_of(key.partition, "former-referrers"), list[AssetId], {"asset": key.id})
+    def past_and_present_referrers(self, key: AssetKey) -> list[AssetId]:
+        return self._ask(key.partition, "former-referrers", list[AssetId], asset=key.id)
 
     def claimed_by(self, partition: Partition, claim: str) -> list[AssetId]:
-        return self._server.asked(_of(partition, "claimants"), list[AssetId], {"claim": claim})
+        return self._ask(partition, "claimants", list[AssetId], claim=claim)
 
     def addon_since(self, key: AssetKey, addon: str) -> float | None:
-        asked = {"asset": key.id, "addon": addon}
-        return self._server.asked(_of(key.partition, "addon-since"), Since, asked).since
+        return self._ask(key.partition, "addon-since", Since, asset=key.id, addon=addon).since
 
     def imported(self) -> list[Imported]:
         return self._server.asked("/v1/imported", list[Imported])
@@ -174,54 +199,49 @@ class RemoteIntent:
             asked["after"] = found[-1].id
 
     def _versions(self, key: AssetKey) -> list[tuple[int, Asset | None]]:
-        found = self._server.asked(_of(key.partition, "versions"), list[_Version], {"asset": key.id})
+        found = self._ask(key.partition, "versions", list[_Version], asset=key.id)
         return [(item.sequence, _asset(item.asset)) for item in found]
 
 
-class RemoteRecords:
+class RemoteRecords(_Remote):
     """`lehr.sdk.store.Records` over HTTP. Controls are those active at the server's time."""
 
-    def __init__(self, server: Server) -> None:
-        self._server = server
-
     def controls(self, partition: Partition, now: float) -> tuple[int, list[Control]]:
-        found = self._server.asked(_of(partition, "controls"), Controls)
+        found = self._ask(partition, "controls", Controls)
         return found.version, found.controls
 
     def open_operations(self, partition: Partition) -> list[Operation]:
-        return self._server.asked(_of(partition, "operations"), list[Operation], {"open": "true"})
+        return self._ask(partition, "operations", list[Operation], open="true")
 
     def damaged_operations(self, partition: Partition) -> list[DamagedOperation]:
         raise StalledError(
             f"operations of {partition} cannot be verified over HTTP",
             code="HTP120",
-            why="a server says what its store holds, row by row, and not whether any row is damaged",
+            why="a server returns the rows of its store, but not whether they are damaged",
             fix="run `lehr store check` where the store is",
         )
 
     def operations(
         self, partition: Partition, asset: AssetId | None = None, limit: int = 100
     ) -> list[Operation]:
-        return _newest(self._server, _of(partition, "operations"), Operation, asset, limit)
+        return self._newest(partition, "operations", Operation, limit, asset)
 
     def ledger(self, key: AssetKey) -> LedgerEntry | None:
-        found = self._server.asked(_of(key.partition, "ledger"), list[LedgerEntry], {"asset": key.id})
-        return found[0] if found else None
+        return next(iter(self._ask(key.partition, "ledger", list[LedgerEntry], asset=key.id)), None)
 
     def ledgers(self, partition: Partition) -> Iterator[LedgerEntry]:
-        yield from self._server.asked(_of(partition, "ledger"), list[LedgerEntry])
+        yield from self._ask(partition, "ledger", list[LedgerEntry])
 
     def standing(self, key: AssetKey) -> Standing | None:
-        found = self._server.asked(_of(key.partition, "standings"), list[Standing], {"asset": key.id})
-        return found[0] if found else None
+        return next(iter(self._ask(key.partition, "standings", list[Standing], asset=key.id)), None)
 
     def standings(self, partition: Partition) -> Iterator[Standing]:
-        yield from self._server.asked(_of(partition, "standings"), list[Standing])
+        yield from self._ask(partition, "standings", list[Standing])
 
     def decisions(
         self, partition: Partition, asset: AssetId | None = None, limit: int = 100
     ) -> list[tuple[int, Decision]]:
-        found = _newest(self._server, _of(partition, "decisions"), NumberedDecision, asset, limit)
+        found = self._newest(partition, "decisions", NumberedDecision, limit, asset)
         return [(item.number, item.decision) for item in found]
 
     def usage(self, reservation: Reservation, now: float, but: str = "") -> tuple[int, float | None]:
@@ -238,11 +258,11 @@ class RemoteRecords:
         return self._server.attempt(partition)
 
     def prunable(self, write: Prune) -> Pruned:
-        asked = {"keep": write.keep, "before": rfc3339(write.before)}
-        return self._server.asked(_of(write.partition, "prunable"), Pruned, asked)
+        before = rfc3339(write.before)
+        return self._ask(write.partition, "prunable", Pruned, keep=write.keep, before=before)
 
     def audit(self, partition: Partition, limit: int = 100) -> list[AuditEntry]:
-        return _newest(self._server, _of(partition, "audit"), AuditEntry, None, limit)
+        return self._newest(partition, "audit", AuditEntry, limit)
 
 
 class RemoteStore:
@@ -285,31 +305,15 @@ class RemoteStore:
     def referrers(
         self, partition: Partition, asset: AssetId, field: str | None, at: str, *, tree: bool
     ) -> list[Referrer]:
-        """As `lehr.query.referrers.referrers`, in one question."""
+        """As `lehr.query.referrers.referrers`, in one request."""
         asked = {"asset": asset, "field": field, "at": at, "tree": "true" if tree else None}
         return self.server.asked(_of(partition, "referrers"), list[Referrer], asked)
 
     def commit(self, writes: Sequence[Write]) -> list[Any]:
-        raise StalledError(f"{self.server.url} is for reading only", code="HTP121")
+        raise StalledError(f"{self.server.url} is read-only", code="HTP121")
 
     def close(self) -> None:
         self.server.close()
-
-
-def _newest(server: Server, path: str, kind: type[T], asset: AssetId | None, limit: int) -> list[T]:
-    """The newest items of a list that is ordered newest first.
-
-    Raises:
-        LehrError: there are more than fit in one answer, and all were requested.
-    """
-    found = server.asked(path, list[kind], {"asset": asset, "limit": min(limit, _MOST)})  # type: ignore[valid-type]
-    if len(found) == _MOST < limit:
-        raise LehrError(
-            f"there are more than {_MOST:,}, and {server.url} tells no more at a time",
-            code="HTP122",
-            fix="ask for fewer with --limit, or on the machine of `lehr run`, without --server",
-        )
-    return found
 
 
 def _filters(span: Span) -> Iterator[str]:
@@ -324,7 +328,7 @@ def _filters(span: Span) -> Iterator[str]:
 
 
 def _both(one: Plan | None, other: Plan | None) -> Plan | None:
-    """How a filter was answered for two pages."""
+    """How a filter was evaluated for two pages."""
     if one is None or other is None:
         return other if one is None else one
     return msgspec.structs.replace(

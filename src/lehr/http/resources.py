@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Annotated, Any, TypeVar
 
 import msgspec
@@ -14,16 +14,18 @@ from lehr.http.limits import Limits
 from lehr.http.parameters import each_of, incarnation_at, understood
 from lehr.http.problems import ProblemError, meaning
 from lehr.http.questions import (
+    PARTITION_PATH,
     Answer,
     At,
+    Catalogue,
     Fields,
     FilterText,
     Id,
-    Limit,
     NoParameters,
+    OfComparison,
+    OfLatest,
     OfPartition,
     Question,
-    Resource,
     SelectorText,
     Types,
 )
@@ -36,9 +38,12 @@ from lehr.query.blame import blame
 from lehr.query.blame_values import Blame
 from lehr.query.compare import Comparison, compare
 from lehr.query.filters import Filter
-from lehr.query.referrers import Behind, Referrer, behind_at, referrers
+from lehr.query.partition_view import Reading
+from lehr.query.referrers import Referrer, behind_at, behind_now, referrers
 
 T = TypeVar("T")
+
+RESOURCES = Catalogue()
 
 # --- partitions and incarnations -----------------------------------------------------
 
@@ -50,25 +55,23 @@ class PartitionDocument(msgspec.Struct, frozen=True):
     newest: Incarnation | None
 
 
+@RESOURCES.answered_by(
+    "/v1/partitions", "partitions", "All partitions.", NoParameters, list[PartitionDocument]
+)
 def _partitions(question: Question, _asked: NoParameters) -> Answer:
     intent = question.store.intent
     return Answer(lambda: [PartitionDocument(name, intent.newest(name)) for name in intent.partitions()])
 
 
+@RESOURCES.answered_by(PARTITION_PATH, "partition", "A partition.", OfPartition, PartitionDocument)
 def _partition(question: Question, asked: OfPartition) -> Answer:
     reading = question.reading(asked.partition)
     return Answer(lambda: PartitionDocument(reading.partition, reading.newest()))
 
 
-class OfIncarnations(OfPartition, frozen=True):
-    """The newest of them."""
-
-    limit: Limit = 100
-
-
-def _incarnations(question: Question, asked: OfIncarnations) -> Answer:
-    reading = question.reading(asked.partition)
-    return Answer(lambda: reading.intent.incarnations(reading.partition, asked.limit))
+@RESOURCES.read_by("incarnations", "Incarnations that are kept, newest first.", OfLatest, list[Incarnation])
+def _incarnations(reading: Reading, asked: OfLatest) -> list[Incarnation]:
+    return reading.intent.incarnations(reading.partition, asked.limit)
 
 
 class OfIncarnation(OfPartition, frozen=True):
@@ -77,6 +80,13 @@ class OfIncarnation(OfPartition, frozen=True):
     at: At
 
 
+@RESOURCES.answered_by(
+    f"{PARTITION_PATH}/incarnations/{{at}}",
+    "incarnation",
+    "The header of an incarnation.",
+    OfIncarnation,
+    Incarnation,
+)
 def _incarnation(question: Question, asked: OfIncarnation) -> Answer:
     header = incarnation_at(question.reading(asked.partition), asked.at)
     return Answer(lambda: header, _tag(header))
@@ -94,7 +104,7 @@ class OfAssets(OfPartition, frozen=True):
     selector: SelectorText = ""
     fields: Fields = ""
     limit: Annotated[int, Meta(ge=1, le=Limits().page_assets)] = 1000
-    cursor: Annotated[str, Meta(description="Where a page has ended; it names its incarnation.")] = ""
+    cursor: Annotated[str, Meta(description="Cursor returned by the previous page.")] = ""
 
 
 class AssetPage(msgspec.Struct, frozen=True):
@@ -103,7 +113,7 @@ class AssetPage(msgspec.Struct, frozen=True):
     Attributes:
         cursor: where the next page begins; empty if this is the last. A page may have fewer assets than
             `limit`, or none, and not be the last.
-        plan: how the filter was answered; null without one.
+        plan: how the filter was evaluated; null without one.
     """
 
     incarnation: str
@@ -114,13 +124,20 @@ class AssetPage(msgspec.Struct, frozen=True):
     plan: Plan | None = None
 
 
+@RESOURCES.answered_by(
+    f"{PARTITION_PATH}/assets",
+    "assets",
+    "Assets of an incarnation, by id, page by page.",
+    OfAssets,
+    AssetPage,
+)
 def _assets(question: Question, asked: OfAssets) -> Answer:
     reading = question.reading(asked.partition)
     begun = asked.cursor
 
     def listed() -> Incarnation | None:
-        if begun:
-            return incarnation_at(reading, str(_sequence_of(begun)))
+        if cursor := _understood("cursor", parse_cursor, begun):
+            return incarnation_at(reading, str(cursor.sequence))
         if asked.at == "latest" and reading.newest() is None:
             return None
         return incarnation_at(reading, asked.at)
@@ -160,6 +177,7 @@ class OfAsset(OfPartition, frozen=True):
     fields: Fields = ""
 
 
+@RESOURCES.answered_by(f"{PARTITION_PATH}/assets/{{id}}", "asset", "An asset.", OfAsset, AssetDocument)
 def _asset(question: Question, asked: OfAsset) -> Answer:
     reading = question.reading(asked.partition)
     header, fields = each_of(lambda: incarnation_at(reading, asked.at), lambda: _fields(asked.fields))
@@ -171,7 +189,7 @@ def _asset(question: Question, asked: OfAsset) -> Answer:
                 "NotFound",
                 f"{header.name} has no asset {asked.id}",
                 code="HTP123",
-                fix="ask for /assets, or for another `at`",
+                fix="see /assets, or use another `at`",
             )
         return _sent(found, fields)
 
@@ -182,11 +200,16 @@ class OfReferrers(OfPartition, frozen=True):
     """To which asset, through which field, how far, in which incarnation."""
 
     asset: Id
-    field: Annotated[str, Meta(description="Only through this field of the payload.", max_length=200)] = ""
-    tree: Annotated[bool, Meta(description="Also what refers to those, all the way.")] = False
+    field: Annotated[
+        str, Meta(description="Only references through this field of the payload.", max_length=200)
+    ] = ""
+    tree: Annotated[bool, Meta(description="Also list indirect referrers.")] = False
     at: At = "latest"
 
 
+@RESOURCES.answered_by(
+    f"{PARTITION_PATH}/referrers", "referrers", "Referrers of an asset.", OfReferrers, list[Referrer]
+)
 def _referrers(question: Question, asked: OfReferrers) -> Answer:
     reading = question.reading(asked.partition)
     newest = reading.newest()
@@ -194,11 +217,8 @@ def _referrers(question: Question, asked: OfReferrers) -> Answer:
         return Answer(list)
     header = incarnation_at(reading, asked.at)
 
-    def behind(id: AssetId) -> list[tuple[AssetId, str]]:
-        return reading.intent.mentioned_by(AssetKey(reading.partition, id))
-
     def make() -> list[Referrer]:
-        among: Behind = behind
+        among = behind_now(reading)
         if header != newest:
             known = question.installation.types(question.store, reading.partition, header.sequence)
             among = behind_at(reading, header.sequence, known)
@@ -216,6 +236,13 @@ class OfBlame(OfPartition, frozen=True):
     at: At = "latest"
 
 
+@RESOURCES.answered_by(
+    f"{PARTITION_PATH}/blame",
+    "blame",
+    "The files, lines and commits that an asset comes from.",
+    OfBlame,
+    Blame,
+)
 def _blame(question: Question, asked: OfBlame) -> Answer:
     reading = question.reading(asked.partition)
     header = incarnation_at(reading, asked.at)
@@ -229,13 +256,14 @@ def _blame(question: Question, asked: OfBlame) -> Answer:
     return Answer(make)
 
 
-class OfComparison(OfPartition, frozen=True):
-    """Between which incarnations."""
-
-    before: At = msgspec.field(name="from", default="previous")
-    after: At = msgspec.field(name="to", default="latest")
-
-
+@RESOURCES.answered_by(
+    f"{PARTITION_PATH}/compare",
+    "compare",
+    "How two incarnations differ, field by field.",
+    OfComparison,
+    Comparison,
+    whole=True,
+)
 def _compare(question: Question, asked: OfComparison) -> Answer:
     reading = question.reading(asked.partition)
     before, after = each_of(
@@ -253,89 +281,13 @@ def _compare(question: Question, asked: OfComparison) -> Answer:
 class OfRows(OfPartition, frozen=True):
     """Which of them, by status."""
 
-    status: Annotated[str, Meta(description="Only those that stand so, such as Waiting.")] = ""
+    status: Annotated[str, Meta(description="Only assets with this status, such as Waiting.")] = ""
 
 
-def _standing(question: Question, asked: OfRows) -> Answer:
-    reading = question.reading(asked.partition)
-    try:
-        wanted = parse_status(asked.status) if asked.status else ""
-    except LehrError as error:
-        raise understood(error, "status") from error
-
-    def make() -> list[Row]:
-        return [row for row in rows(reading) if wanted in ("", row.status)]
-
-    return Answer(make)
-
-
-RESOURCES: Sequence[Resource] = (
-    Resource(
-        "/v1/partitions", "partitions", "All partitions.", NoParameters, list[PartitionDocument], _partitions
-    ),
-    Resource(
-        "/v1/partitions/{partition}", "partition", "A partition.", OfPartition, PartitionDocument, _partition
-    ),
-    Resource(
-        "/v1/partitions/{partition}/incarnations",
-        "incarnations",
-        "Incarnations that are kept, newest first.",
-        OfIncarnations,
-        list[Incarnation],
-        _incarnations,
-    ),
-    Resource(
-        "/v1/partitions/{partition}/incarnations/{at}",
-        "incarnation",
-        "The header of an incarnation.",
-        OfIncarnation,
-        Incarnation,
-        _incarnation,
-    ),
-    Resource(
-        "/v1/partitions/{partition}/assets",
-        "assets",
-        "Assets of an incarnation, by id, page by page.",
-        OfAssets,
-        AssetPage,
-        _assets,
-    ),
-    Resource("/v1/partitions/{partition}/assets/{id}", "asset", "An asset.", OfAsset, AssetDocument, _asset),
-    Resource(
-        "/v1/partitions/{partition}/referrers",
-        "referrers",
-        "What refers to an asset.",
-        OfReferrers,
-        list[Referrer],
-        _referrers,
-    ),
-    Resource(
-        "/v1/partitions/{partition}/blame",
-        "blame",
-        "Which files, lines and people an asset comes from.",
-        OfBlame,
-        Blame,
-        _blame,
-    ),
-    Resource(
-        "/v1/partitions/{partition}/compare",
-        "compare",
-        "How two incarnations differ, field by field.",
-        OfComparison,
-        Comparison,
-        _compare,
-        whole=True,
-    ),
-    Resource(
-        "/v1/partitions/{partition}/standing",
-        "standing",
-        "How every asset stands.",
-        OfRows,
-        list[Row],
-        _standing,
-        whole=True,
-    ),
-)
+@RESOURCES.read_by("standing", "Status of all assets.", OfRows, list[Row], whole=True)
+def _standing(reading: Reading, asked: OfRows) -> list[Row]:
+    wanted = _understood("status", parse_status, asked.status)
+    return [row for row in rows(reading) if wanted in (None, row.status)]
 
 
 def wanted_of(filter: str, types: str, selector: str) -> Wanted:
@@ -362,13 +314,6 @@ def _understood(parameter: str, parse: Callable[[str], T], text: str) -> T | Non
 
 def _fields(text: str) -> tuple[tuple[str, ...], ...] | None:
     return _understood("fields", parse_fields, text)
-
-
-def _sequence_of(cursor: str) -> int:
-    try:
-        return parse_cursor(cursor).sequence
-    except LehrError as error:
-        raise understood(error, "cursor") from error
 
 
 def _sent(asset: Any, fields: tuple[tuple[str, ...], ...] | None) -> Any:

@@ -63,10 +63,10 @@ def parse_address(text: str) -> Address:
     host = host.removeprefix("[").removesuffix("]") or "127.0.0.1"
     if not port.isdecimal() or int(port) > 65_535:
         raise LehrError(
-            f"{text!r} is no address to listen on",
+            f"{text!r} is not a valid address to listen on",
             code="HTP124",
-            why="it does not end with a colon and a port from 0 to 65535",
-            fix="write 127.0.0.1:8470",
+            why="it must end with a colon and a port from 0 to 65535",
+            fix="use an address such as 127.0.0.1:8470",
         )
     return Address(host, int(port))
 
@@ -111,9 +111,9 @@ class Running:
         """The URL of the server."""
         return f"http://{self.address}"
 
-    def told(self) -> None:
+    def notify_published(self) -> None:
         """Notify watchers at once of a possible new incarnation."""
-        self._application.watches.told()
+        self._application.watches.notify_published()
 
     @property
     def watchers(self) -> int:
@@ -165,7 +165,13 @@ async def serving(
         opened.callback(store.close)
         readers = Pools(open_store, limits)
         opened.callback(readers.close)
-        watches = Watches(store, Lines(open_store, Threads("http-watch", 1), clock, limits), clock, limits)
+        watches = Watches(
+            store,
+            Lines(open_store, Threads("http-watch", 1), clock, limits),
+            Threads("http-feed", 1),
+            clock,
+            limits,
+        )
         config = _config(limits)
         server = _Server(config)
         application = Application(
@@ -222,7 +228,7 @@ def _config(limits: Limits) -> uvicorn.Config:
 
 
 async def _not_yet(*_arguments: Any) -> None:
-    raise RuntimeError("asked before there was anything to answer")
+    raise RuntimeError("asked before the server started")
 
 
 def _abort(server: _Server, scope: Scope, last: bytes) -> None:
@@ -232,7 +238,7 @@ def _abort(server: _Server, scope: Scope, last: bytes) -> None:
 
 
 def _allowed(wanted: int) -> int:
-    """As many connections as this process may open files for; raises that limit if it may."""
+    """The number of connections that the limit of open files permits; raises that limit if possible."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     needed = wanted + _SPARE_FILES
     if soft < needed:
@@ -257,10 +263,10 @@ def _listening(address: Address) -> Iterator[socket.socket]:
             raise
     except OSError as error:
         raise LehrError(
-            f"{address} cannot be listened on",
+            f"cannot listen on {address}",
             code="HTP125",
             why=error.strerror or str(error),
-            fix="name another address with --listen",
+            fix="choose another address with --listen",
         ) from error
     with listening:
         yield listening

@@ -13,7 +13,7 @@ import struct
 import sys
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import BinaryIO
+from typing import IO
 
 import msgspec
 
@@ -46,13 +46,13 @@ class Sift(msgspec.Struct, frozen=True, array_like=True):
     most_seconds: float
 
 
-def write(stream: BinaryIO, content: bytes) -> None:
+def write(stream: IO[bytes], content: bytes) -> None:
     """Write a message."""
     stream.write(_LENGTH.pack(len(content)) + content)
     stream.flush()
 
 
-def read(stream: BinaryIO) -> bytes:
+def read(stream: IO[bytes]) -> bytes:
     """Read a message; empty at the end."""
     head = stream.read(_LENGTH.size)
     return stream.read(_LENGTH.unpack(head)[0]) if len(head) == _LENGTH.size else b""
@@ -80,7 +80,7 @@ def main() -> None:
         ends = clock.monotonic() + question.seconds
 
         def enough(limit: float = question.most_seconds, ends: float = ends) -> bool:
-            signal.setitimer(signal.ITIMER_REAL, limit)  # from asset to asset
+            signal.setitimer(signal.ITIMER_REAL, limit)  # checked between assets
             return clock.monotonic() > ends
 
         rows = [Row(AssetId(id), type, body, Digest(""), None) for id, type, body in question.rows]

@@ -7,7 +7,6 @@ import select
 import subprocess
 import sys
 from collections.abc import Sequence
-from typing import BinaryIO
 
 import msgspec
 import structlog
@@ -27,7 +26,7 @@ _TOO_LONG = "the filter takes too long for one asset"
 
 
 class _EndedError(Exception):
-    """The process has ended, or does not answer."""
+    """The process ended or does not answer."""
 
 
 class _Process:
@@ -36,6 +35,9 @@ class _Process:
     def __init__(self) -> None:
         command = [sys.executable, "-m", "lehr.http.sieve_process"]
         self._child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        assert self._child.stdin is not None
+        assert self._child.stdout is not None
+        self._questions, self._answers = self._child.stdin, self._child.stdout
         self._read(_START_SECONDS)
 
     def ask(self, question: Sift) -> Sifted:
@@ -45,7 +47,7 @@ class _Process:
             _EndedError: one asset has taken too long, or the process broke.
         """
         try:
-            write(self._pipe(self._child.stdin), msgspec.msgpack.encode(question))
+            write(self._questions, msgspec.msgpack.encode(question))
         except OSError as error:
             raise _EndedError from error
         longest = question.seconds + question.most_seconds + _SPARE_SECONDS
@@ -55,28 +57,22 @@ class _Process:
         """End it."""
         self._child.kill()
         self._child.wait()
-        for pipe in (self._child.stdin, self._child.stdout):
-            if pipe is not None:
-                with contextlib.suppress(OSError):  # unwritten data is lost, as it should be
-                    pipe.close()
+        for pipe in (self._questions, self._answers):
+            with contextlib.suppress(OSError):  # unwritten data is lost, as it should be
+                pipe.close()
 
     def _read(self, seconds: float) -> bytes:
-        answers = self._pipe(self._child.stdout)
-        ready, _, _ = select.select([answers], [], [], seconds)
-        content = read(answers) if ready else b""
+        ready, _, _ = select.select([self._answers], [], [], seconds)
+        content = read(self._answers) if ready else b""
         if not content:
             raise _EndedError
         return content
-
-    def _pipe(self, pipe: object) -> BinaryIO:
-        assert pipe is not None
-        return pipe  # type: ignore[return-value]
 
 
 class Sieves:
     """A child process for each asking thread, started when first needed.
 
-    Implements `lehr.query.asset_pages.Sieve`.
+    `sift` is a `lehr.query.asset_pages.Sieve`.
     """
 
     def __init__(self, limits: Limits) -> None:
@@ -106,7 +102,7 @@ class Sieves:
         try:
             answer = process.ask(question)
         except _EndedError:
-            log.warning("a process that filters was ended: it did not answer")
+            log.warning("killed a filter process that did not answer")
             process.close()
             return None
         except BaseException:
@@ -125,9 +121,7 @@ class Sieves:
             return _Process()
         except (OSError, _EndedError) as error:
             why = str(error) or "it does not answer"
-            raise TransientError(
-                "no process for this filter can be started", code="HTP126", why=why
-            ) from error
+            raise TransientError("cannot start a process for this filter", code="HTP126", why=why) from error
 
     def close(self) -> None:
         """End the processes; busy ones end after their answer."""

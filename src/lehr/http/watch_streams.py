@@ -1,7 +1,7 @@
 """Streams of batches, one line of JSON for each incarnation.
 
-However many clients watch the same, each line is made once. Only its position is kept for a watcher: it is
-sent a share, and the next when it has read that; a watcher that stalls is disconnected.
+However many clients watch the same, each line is made once. For each watcher, only its position is kept: it
+is sent one chunk, and the next after it has read that; a watcher that stalls is disconnected.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import structlog
 from msgspec import Meta
 from starlette.types import Receive, Send
 
+from lehr.base.blocking import Blocking
 from lehr.base.clock import Clock
 from lehr.base.errors import LehrError
 from lehr.client.wire import Problem, encode_batch
@@ -60,20 +61,21 @@ class Watches:
         watchers: their number.
     """
 
-    def __init__(self, store: Store, lines: Lines, clock: Clock, limits: Limits) -> None:
-        """`store` is read only for the newest incarnation."""
+    def __init__(self, store: Store, lines: Lines, reading: Blocking, clock: Clock, limits: Limits) -> None:
+        """`store` is read only for the newest incarnation, by `reading`."""
         self._store = store
         self._lines = lines
+        self._reading = reading
         self._clock = clock
         self._limits = limits
         self._feeds: dict[Partition, Feed] = {}
         self._running: set[asyncio.Task[None]] = set()
         self.watchers = 0
 
-    def told(self) -> None:
-        """Check for a new incarnation."""
+    def notify_published(self) -> None:
+        """Have all watches check for a new incarnation."""
         for feed in self._feeds.values():
-            feed.told()
+            feed.notify_published()
 
     async def serve(
         self,
@@ -92,19 +94,22 @@ class Watches:
         """
         if self.watchers >= self._limits.watchers:
             raise ProblemError(
-                "Busy", "too many are watching", code="HTP127", why=f"{self.watchers} are", fix="try later"
+                "Busy", "too many watchers", code="HTP127", why=f"there are {self.watchers}", fix="try later"
             )
-        with meaning("NotFound", "ask for /v1/partitions"):
-            partition = choose_partition(self._store.intent.partitions(), asked.partition)
-        feed = self._feeds.setdefault(partition, Feed(self._store, partition, self._clock))
+        with meaning("NotFound", "see /v1/partitions"):
+            known = await self._reading.run(self._store.intent.partitions)
+            partition = choose_partition(known, asked.partition)
+        feed = self._feeds.get(partition)
+        if feed is None:
+            feed = self._feeds[partition] = Feed(self._store, partition, self._clock, reading=self._reading)
         wish = Wish(partition, asked.filter, asked.types, asked.selector)
         self.watchers += 1
         try:
             after = await self._lines.begin(wish, asked.after)
-            if after > feed.newest:
-                why = f"the newest incarnation is {feed.newest}: the state is another one"
-                raise ListAgainError(after, why)
-            if after < feed.newest:
+            newest = await feed.newest()
+            if after > newest:
+                raise ListAgainError(after, f"the newest incarnation is {newest}: this is another state")
+            if after < newest:
                 await self._lines.line(wish, after + 1)
             await self._follow(feed, wish, after, receive, send, abort)
         finally:
@@ -125,11 +130,11 @@ class Watches:
             await asyncio.gather(pumping, leaving, return_exceptions=True)
         failed = None if pumping.cancelled() else pumping.exception()
         if isinstance(failed, TimeoutError):
-            log.info("a watch was cut off: nobody reads it", partition=wish.partition)
+            log.info("disconnected a watcher that does not read", partition=wish.partition)
             abort(_TOO_SLOW)
             return
         if failed is not None:
-            log.error("a watch has met a defect", exc_info=failed)
+            log.error("watch failed with an internal error", exc_info=failed)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self._limits.stall_seconds):
                 await send({"type": "http.response.body", "body": b"", "more_body": False})
@@ -144,6 +149,7 @@ class Watches:
     async def close(self) -> None:
         """Close the stores that they read from."""
         await self._lines.close()
+        self._reading.close()
 
     async def _pump(self, feed: Feed, wish: Wish, after: int, send: Send) -> None:
         await self._send(send, {"type": "http.response.start", "status": 200, "headers": _HEADERS})
@@ -152,7 +158,7 @@ class Watches:
             try:
                 if not await feed.wait(after, self._limits.heartbeat_seconds):
                     lines.append(encode_batch(Batch(after)))
-                newest, size = feed.newest, 0
+                newest, size = await feed.newest(), 0
                 while after < newest and size < _SHARE:
                     after += 1
                     lines.append(await self._lines.line(wish, after))
@@ -179,7 +185,10 @@ def _last(found: Problem, sequence: int = 0) -> bytes:
 
 _TOO_SLOW = _last(
     problem(
-        "TooSlow", "this watch was cut off", "nothing of it was read for a time", "watch again, and read on"
+        "TooSlow",
+        "this watch was disconnected",
+        "the client stopped reading it",
+        "watch again, and keep reading",
     )
 )
 _HEADERS = [(b"content-type", MEDIA_TYPE.encode()), (b"cache-control", b"no-store")]

@@ -1,4 +1,4 @@
-"""Addons that Lehr itself understands, for assets of whatever type."""
+"""Addons that Lehr itself understands, for assets of any type."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from typing import Annotated
 
 import msgspec
 
-from lehr.model.types import AnyReference, Dependency
+from lehr.model.asset import Asset
+from lehr.model.types import AnyReference, Dependency, addon_names
 
 DEPENDS_ON = "lehr.DependsOn"
 TURNDOWN = "lehr.Turndown"
@@ -15,7 +16,7 @@ LABELS = "lehr.Labels"
 AFFECTED_CLUSTERS = "lehr.AffectedClusters"
 
 RULE_VARIABLES = ("mine", "theirs")
-"""What a `Rule` may speak of."""
+"""Variables of a `Rule`."""
 
 Seconds = Annotated[float, msgspec.Meta(ge=0)]
 
@@ -24,8 +25,8 @@ class VersionNeed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A version of another asset that this one needs.
 
     Attributes:
-        asset: whose version; its plugin says which one production has.
-        at_least: the lowest that will do; numbers in dotted versions compare as numbers.
+        asset: the other asset; its plugin reports which version production has.
+        at_least: the lowest sufficient version; numbers in dotted versions compare as numbers.
     """
 
     asset: AnyReference
@@ -36,11 +37,11 @@ class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A condition on another asset, in CEL.
 
     Attributes:
-        asset: the other one.
-        allow: true lets the push go. It may use `mine` and `theirs`, the diffs of the two, each with
-            `empty`, `capacity` (null if unknown), `version_from`, `version_to` (text or null),
+        asset: the other asset.
+        allow: the push may start if this is true. It may use `mine` and `theirs`, the diffs of the two,
+            each with `empty`, `capacity` (null if unknown), `version_from`, `version_to` (text or null),
             `destructive`, `disruptive`, and `changes`, the paths that differ.
-        message: why the asset waits, for people.
+        message: why the asset waits, for `lehr why`.
     """
 
     asset: AnyReference
@@ -49,15 +50,15 @@ class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class DependsOn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """In which order this asset and others are pushed.
+    """The order in which this asset and others are pushed.
 
     Attributes:
-        assets: static order: these need no push before this one gets one.
-        capacity: what this asset sends load to. Where both change their capacity, the order follows
-            the change: growing, those named here go first; shrinking, this asset does.
-        versions: this asset never runs ahead of these versions, and what is named here never falls
-            behind what runs; so also after a rollback.
-        rules: conditions for what none of these orders says.
+        assets: static order: these must not need a push when this one is pushed.
+        capacity: assets that this one sends load to. Where both change their capacity, the order follows
+            the change: those named here grow first, and this asset shrinks first.
+        versions: this asset never runs ahead of these versions, and the assets named here never fall
+            behind the version that runs. This also holds after a rollback.
+        rules: conditions that none of these orders can express.
     """
 
     assets: list[Dependency] = []
@@ -67,13 +68,13 @@ class DependsOn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Turndown(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Take this asset out of production: the only request for it there is.
+    """Remove this asset from production. There is no other way to request that.
 
     Attributes:
-        reason: why, for whoever asks later.
-        stand_seconds: how long this addon must have stood before anything is touched.
-        fence_seconds: how long the asset stays fenced (out of service, but brought back at once
-            by taking this addon away) before it is removed for good.
+        reason: why, for later readers.
+        stand_seconds: how long this addon must have been published before anything is touched.
+        fence_seconds: how long the asset stays fenced (out of service, but back immediately when
+            this addon is removed) before it is removed for good.
     """
 
     reason: Annotated[str, msgspec.Meta(min_length=1)]
@@ -82,7 +83,7 @@ class Turndown(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Owner(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Who answers for this asset.
+    """Who is responsible for this asset.
 
     Attributes:
         team: name of a team or person.
@@ -104,7 +105,7 @@ class Labels(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class AffectedClusters(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Where trouble with this asset would be felt.
+    """The clusters that trouble with this asset would affect.
 
     Attributes:
         clusters: names of clusters; the single name `global` stands for all.
@@ -120,3 +121,8 @@ ADDONS: dict[str, type[msgspec.Struct]] = {
     LABELS: Labels,
     AFFECTED_CLUSTERS: AffectedClusters,
 }
+
+
+def is_turned_down(asset: Asset | None) -> bool:
+    """Whether there is an asset, and it is marked for removal from production."""
+    return asset is not None and TURNDOWN in addon_names(asset)

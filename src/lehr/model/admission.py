@@ -1,4 +1,4 @@
-"""Whether a push may start: admission's questions, whoever answers. Pure.
+"""Whether a push may start: the questions of admission, independent of who answers them. Pure.
 
 The store answers inside the transaction that starts the push; a dry run answers for an incarnation
 that was never published, and with the shares of supposed pushes.
@@ -56,12 +56,12 @@ class Grounds(Protocol):
         ...
 
     def usage(self, limit: Reservation, now: float, but: str) -> tuple[int, float | None]:
-        """How many count against a limit, `but` this holder, and when the oldest stops to."""
+        """How many shares count against a limit, `but` this holder's, and when the oldest stops counting."""
         ...
 
 
 def refusal(write: Admit, grounds: Grounds) -> Refused | None:
-    """Why the push of `write` may not start; None if it may.
+    """Why the push of `write` must not start; None if it may.
 
     Raises:
         DamagedError: it cannot be known.
@@ -70,7 +70,7 @@ def refusal(write: Admit, grounds: Grounds) -> Refused | None:
 
 
 def holder(item: Reservation, operation: Operation) -> str:
-    """Whose share it is: the push's, or its asset's, which then has one however often it is tried."""
+    """The holder of a share: the push, or its asset, which then has one however often the push is retried."""
     return f"{operation.partition}:{operation.asset}" if item.once else operation.id
 
 
@@ -87,7 +87,7 @@ def _changed_basis(write: Admit, grounds: Grounds) -> Refused | None:
         )
     if controls != basis.controls:
         return Refused(
-            Reason.CONTROLS_CHANGED, "a person paused, froze, pinned, approved or overrode something"
+            Reason.CONTROLS_CHANGED, "controls were set or lifted (pause, freeze, pin, approval or override)"
         )
     if grounds.newest_digest(operation.partition, operation.asset) != basis.newest_digest:
         return Refused(Reason.OVERTAKEN, "a new incarnation changed this asset")
@@ -99,13 +99,13 @@ def _changed_basis(write: Admit, grounds: Grounds) -> Refused | None:
         if grounds.is_being_pushed(operation.partition, id):
             return Refused(Reason.DEPENDENCY_BUSY, f"{id}, which this asset depends on, is being pushed")
     if operation.goal is not Goal.PRESENT and newest != operation.governing:
-        # Invariant: I4. That nothing refers to the asset was read from the governing incarnation.
+        # Invariant: I4. The turn read in the governing incarnation that nothing refers to the asset.
         return Refused(
             Reason.OVERTAKEN,
             f"incarnation {newest} is newer than {operation.governing}, and may refer to this asset",
         )
     if grounds.is_being_pushed(operation.partition, operation.asset):
-        return Refused(Reason.IN_FLIGHT, "a push of this asset is under way")
+        return Refused(Reason.IN_FLIGHT, "a push of this asset is running")
     return None
 
 
@@ -120,7 +120,7 @@ def _missing_approval(write: Admit, grounds: Grounds) -> Refused | None:
             and control.selector.ids == (operation.asset,)
         ):
             return None
-    return Refused(Reason.APPROVAL_MISSING, "no approval stands for exactly this diff")
+    return Refused(Reason.APPROVAL_MISSING, "no active approval is for exactly this diff")
 
 
 def _no_room(write: Admit, grounds: Grounds) -> Refused | None:
@@ -128,5 +128,7 @@ def _no_room(write: Admit, grounds: Grounds) -> Refused | None:
     for item in write.reservations:
         used, until = grounds.usage(item, now, holder(item, operation))
         if used >= item.limit:
-            return Refused(Reason.LIMIT_REACHED, f"{used} of {item.limit} are taken of {item.key}", until)
+            return Refused(
+                Reason.LIMIT_REACHED, f"{used} of {item.limit} shares of {item.key} are taken", until
+            )
     return None

@@ -43,11 +43,11 @@ class Asset(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
     Attributes:
         body: canonical JSON, `{"addons": {type: value}, "payload": value}`, every default
-            spelt out; and `"versions": {type: version}` for types that are not of the first
+            written out; and `"versions": {type: version}` for types that are not of the first
             version. Kept as bytes; `lehr.model.types.Registry` decodes it when asked.
         digest: of id, type and body. Where it comes from does not count.
         origin: where it was declared, at the revision in which it last changed.
-        made_by: the call of a generator that it came of; None when an asset file declares it.
+        made_by: the call of a generator that made it; None when an asset file declares it.
         annotated_by: what put addons on it from elsewhere, sorted.
     """
 
@@ -60,7 +60,7 @@ class Asset(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     annotated_by: tuple[Annotated, ...] = ()
 
     def document(self) -> dict[str, Any]:
-        """The asset as plain data, for people and programs: id, type, payload, addons.
+        """The asset as plain data: id, type, payload, addons.
 
         And `versions`, if one of its types is not of the first version.
         """
@@ -114,21 +114,21 @@ def make_asset(
 
 
 def id_problem(text: str) -> str | None:
-    """Why `text` cannot be an asset id; None when it can."""
+    """Why `text` is not a valid asset id; None when it can."""
     if not text:
         return "it is empty"
     if len(text) > _MAX_ID:
         return f"it has {len(text)} characters, more than {_MAX_ID}"
     if not _ID.fullmatch(text):
         return (
-            "an id is made of letters, digits and _ . : @ -, in parts divided by single slashes, "
+            "an id consists of letters, digits and _ . : @ -, in parts divided by single slashes, "
             "and each part starts with a letter, a digit or _"
         )
     return None
 
 
 def partition_problem(text: str) -> str | None:
-    """Why `text` cannot name a partition; None when it can."""
+    """Why `text` is not a valid partition name; None when it can."""
     if _PARTITION.fullmatch(text):
         return None
     return "a partition's name has 1 to 63 lower-case letters, digits and inner hyphens"

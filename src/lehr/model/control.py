@@ -1,4 +1,4 @@
-"""Controls that people set on a running Lehr: pins, pauses, freezes, approvals, overrides.
+"""Controls that operators set on a running Lehr: pins, pauses, freezes, approvals, overrides.
 
 They are kept in the store, each with who set it, when, why and until when.
 """
@@ -55,13 +55,13 @@ class Control(msgspec.Struct, frozen=True, kw_only=True):
     diff_digest: Digest | None = None
     check: AssetId | None = None
 
-    def stands(self, now: float) -> bool:
-        """True until it runs out (`now` in wall-clock seconds)."""
+    def is_active(self, now: float) -> bool:
+        """True until it expires (`now` in wall-clock seconds)."""
         return self.expires_at is None or now < self.expires_at
 
 
 class AuditEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """One command that a person gave over the control channel, and what came of it."""
+    """One command that an operator gave over the control channel, and its result."""
 
     at: Moment
     actor: str

@@ -16,15 +16,15 @@ TypesOf = Callable[[Partition], Registry | None]
 Advance = Callable[[int], None]
 """Called with each share of the work that is done, in rows."""
 
-RESTORE = "restore the state from a backup; without one, move it away: Lehr starts anew from git"
+RESTORE = "restore the state from a backup; without one, move it away: Lehr starts over from git"
 """How to fix lost content."""
 
-REBUILD = "publish a change of it: what is derived is then written anew; or restore the state from a backup"
+REBUILD = "publish a change of it, which rewrites derived data; or restore the state from a backup"
 """How to fix an index that does not match the assets."""
 
 
 class Damage(msgspec.Struct, frozen=True):
-    """One thing that is not as it was written, or contradicts another.
+    """One record that is not as it was written, or contradicts another.
 
     Attributes:
         what: the damage, naming the row.
@@ -38,7 +38,7 @@ class Damage(msgspec.Struct, frozen=True):
 
 
 class DamagedError(StalledError):
-    """A row is not as it was written. It is not used: its content cannot be known.
+    """A row is not as it was written. Its content is unknown, so it is not used.
 
     Attributes:
         row: its name; `table`: where it is.

@@ -1,4 +1,4 @@
-"""Decisions: why Lehr did, or did not do, something."""
+"""Decisions: why Lehr did something, or did not."""
 
 from __future__ import annotations
 
@@ -45,8 +45,9 @@ class Verdict(msgspec.Struct, frozen=True):
             (`calendar/office-hours`).
         allow: False means wait; a check never rejects.
         reason: a `Reason`, or one of the check's own, in CamelCase.
-        message: one line for people.
-        unblock: what would let the push go.
+        message: one line.
+        unblock: what to do, or to wait for, so that the push is allowed: an imperative, with commands in
+            backticks.
         until: wall-clock seconds when the answer may change automatically; None when not known.
         wait_for: ids of assets whose convergence may change the answer.
         reservations: what admission must set aside for this push.
@@ -71,7 +72,7 @@ class Reservation(msgspec.Struct, frozen=True):
         key: names the limit and the group (`rate/gentle/team=web`).
         limit: how many may be counted at once.
         window: seconds for which a start counts; None counts it until the operation ends.
-        once: an asset counts once, however often its push is tried again; only with a window.
+        once: an asset counts once, however often its push is retried; only with a window.
     """
 
     key: str
@@ -86,8 +87,8 @@ class Condition(msgspec.Struct, frozen=True):
     Attributes:
         reason: a `Reason`, or one of a check's own.
         next_at: wall-clock seconds of the next turn that is already due; None when the next turn is
-            that of the next event, or of the next regular look.
-        resync: seconds within which the next regular look comes; None when nothing is left to do.
+            that of the next event, or of the next regular turn.
+        resync: seconds within which the next regular turn comes; None when nothing is left to do.
     """
 
     status: Status
@@ -99,7 +100,7 @@ class Condition(msgspec.Struct, frozen=True):
 
     @property
     def automatic(self) -> bool:
-        """True when a turn may push automatically; False when a person or a change has to come first."""
+        """True when a turn may push automatically; False when an operator or a change must act first."""
         if self.status is Status.STALLED:
             return self.reason == Reason.DIFF_STALLED
         return self.status is not Status.HELD and self.reason not in _APPROVALS

@@ -1,4 +1,4 @@
-"""Types that a workspace declares: the type first, as an asset of its own, and then its use."""
+"""Types that a workspace declares, each as an asset of its own."""
 
 from __future__ import annotations
 
@@ -34,22 +34,22 @@ class TypeDeclaration(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A type of assets, or of addons.
 
     Attributes:
-        kind: what is of this type: the payload of assets, or an addon of assets of whatever type.
-        description: what assets of this type stand for.
+        kind: what has this type: the payload of assets, or an addon of assets of any type.
+        description: what assets of this type represent.
         schema: JSON schema (draft 2020-12) of their payload.
-        form: `json` if the schema says all; `protobuf` if it is made from a message, whose JSON form
-            they have.
+        form: `json` if the schema is complete; `protobuf` if it was made from a message, whose JSON form
+            payloads have.
         references: which fields of the payload name other assets, by JSON pointer; `*` stands for
             every key or index (`/replicas/*/host`).
         externals: which fields name something outside of intent, in the same way. Each is text, a
             URI, or a mapping of `uri` and `digest`.
         secrets: which fields hold references to secrets, in the same way. Each is a mapping of
             `secret`, where the secret is kept, and `version`, free text.
-        enforced: True if there is a plugin that moves production to them. Without, they are
-            something that others refer to: a team, a version, a failure domain.
+        enforced: True if a plugin moves production to them. Otherwise other assets merely refer to
+            them: a team, a version, a failure domain.
         version: counts the forms that payloads of this type have had; old ones can be read as new ones.
-        was: what makes the form of the next version of that of a former one. Where fields with
-            defaults have come, nothing is to be done, and nothing to be said.
+        was: former versions, each with the steps that turn its data into data of the next version. New
+            fields with defaults need no steps.
     """
 
     schema: dict[str, Any]
@@ -89,7 +89,7 @@ def declared_type(asset: Asset) -> AnyType:
 
 
 def schema_of(declaration: TypeDeclaration) -> Schema:
-    """What a payload of the type has to be."""
+    """The schema of payloads of the type."""
     references = {
         pointer: Reference(field.types, field.goes_first) for pointer, field in declaration.references.items()
     }

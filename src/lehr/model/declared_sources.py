@@ -39,8 +39,8 @@ class GitPlace(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         git: path, URL or `host:path`.
         branch, tag, commit: at most one; without any the repository's own branch is followed.
         path: the directory in the repository that counts.
-        signed_by: public keys, one of which must have signed the commit; empty for no such demand.
-        poll: longest seconds between two looks.
+        signed_by: public keys, one of which must have signed the commit; empty if none is required.
+        poll: maximum seconds between two checks.
     """
 
     git: Text
@@ -56,11 +56,11 @@ class GitPlace(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         if len(named) > 1:
             raise ValueError(f"`{named[0]}` and `{named[1]}` exclude each other")
         if self.commit is not None and not _COMMIT.fullmatch(self.commit):
-            raise ValueError("`commit` is the whole id of a commit: 40 hexadecimal digits")
+            raise ValueError("`commit` must be the full id of a commit: 40 hexadecimal digits")
         if self.path.startswith("/") or ".." in self.path.split("/"):
-            raise ValueError("`path` leads out of the repository")
+            raise ValueError("`path` is outside the repository")
         if _holds_password(self.git):
-            raise ValueError("`git` holds a password, and intent is read by many: use a credential helper")
+            raise ValueError("`git` holds a password, and many can read intent: use a credential helper")
 
 
 class DirectoryPlace(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -68,7 +68,7 @@ class DirectoryPlace(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
     Attributes:
         directory: its path.
-        poll: seconds between two looks.
+        poll: seconds between two checks.
     """
 
     directory: Text
@@ -81,9 +81,9 @@ class SqlPlace(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     Attributes:
         sql: the database, as in `lehr.DatabaseSchema`, without a password.
         query: one SELECT.
-        key: columns that tell one row from any other, and by which rows are ordered.
-        may_be_empty: whether no row at all is an answer; else it is an error.
-        poll: seconds between two looks.
+        key: columns that identify a row, and by which rows are ordered.
+        may_be_empty: whether an empty result is valid; otherwise it is an error.
+        poll: seconds between two checks.
     """
 
     sql: Text
@@ -94,9 +94,9 @@ class SqlPlace(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     def __post_init__(self) -> None:
         if not self.sql.startswith(("postgresql://", "sqlite:")):
-            raise ValueError("`sql` starts with postgresql:// or sqlite:")
+            raise ValueError("`sql` must start with postgresql:// or sqlite:")
         if _holds_password(self.sql):
-            why = "and intent is read by many: use a socket, a certificate or `passfile`"
+            why = "and many can read intent: use a socket, a certificate or `passfile`"
             raise ValueError(f"`sql` holds a password, {why}")
 
 
@@ -108,7 +108,7 @@ class PartitionPlace(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
         state: state folder of the Lehr that published it.
         archive: or a file that `lehr store export` wrote.
         incarnation: sequence of the incarnation.
-        digest: of the incarnation: what it is must be what was meant.
+        digest: of the incarnation; another content under the same name is refused.
     """
 
     partition: Text
@@ -122,7 +122,7 @@ class PartitionPlace(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
             raise ValueError("write one of `state` (a state folder) and `archive` (an exported file)")
         problem = partition_problem(self.partition)
         if problem is not None:
-            raise ValueError(f"`partition` cannot name one: {problem}")
+            raise ValueError(f"`partition` is not a valid name: {problem}")
 
     @property
     def name(self) -> str:
@@ -142,7 +142,7 @@ KINDS: Mapping[str, type[DeclaredSource]] = {
 
 
 def name_problem(name: str) -> str | None:
-    """Why `name` cannot name a source; None when it can."""
+    """Why `name` is not a valid source name; None when it can."""
     if _NAME.fullmatch(name):
         return None
     return "a name has 1 to 63 lower-case letters, digits, inner hyphens and underscores"
@@ -161,18 +161,18 @@ def tells_password(value: Any) -> bool:
 
 
 def declared_sources(value: Any) -> dict[str, DeclaredSource]:
-    """What the plain data below `sources` declares, by name.
+    """The sources that the plain data below `sources` declares, by name.
 
     Raises:
         ValueError: there is a mistake in it.
     """
     if not isinstance(value, dict):
-        raise ValueError("`sources` is no mapping")
+        raise ValueError("`sources` is not a mapping")
     found: dict[str, DeclaredSource] = {}
     for name, item in value.items():
         kind = kind_of(item)
         if kind is None or name_problem(name) is not None:
-            raise ValueError(f"{name} is no source")
+            raise ValueError(f"{name} is not a source")
         found[name] = msgspec.convert(item, kind)  # its errors are ValueErrors
     return found
 

@@ -42,7 +42,7 @@ class Change(msgspec.Struct, frozen=True):
     """One difference.
 
     Attributes:
-        path: what differs, as a slash path a person can read (`mode`, `replicas/1/content`).
+        path: what differs, as a readable slash path (`mode`, `replicas/1/content`).
         intended, observed: short plain data; None for absent. Never a secret, never bulk.
     """
 
@@ -65,7 +65,7 @@ class Effects(msgspec.Struct, frozen=True):
     Attributes:
         capacity: units of capacity gained or lost; None when the plugin cannot know.
         version_from, version_to: versions observed and intended, where the type has one.
-        destructive: takes away what cannot be brought back; needs approval.
+        destructive: destroys what cannot be restored; needs approval.
         disruptive: interrupts service while it is carried out.
     """
 
@@ -82,7 +82,7 @@ class Diff(msgspec.Struct, frozen=True):
     Attributes:
         look_again: seconds after which to compare again, where production itself is fixing all of
             `changes`: nothing is pushed until then. None where a push has to.
-        notes: what people should know of production besides the changes (a crash that was fixed),
+        notes: facts about production besides the changes (a crash that was fixed),
             one line each, with stable wording while nothing new happens.
     """
 

@@ -1,4 +1,4 @@
-"""How types change: data of a former version becomes data of a later one, one version at a time."""
+"""How types change: converts data of a former version to a later one, one version at a time."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FIRST = 1
 """Version of a type that has never changed its form."""
 
 Upgrade = Callable[[int, Any], Any]
-"""From a version, and plain data of it, to the same data of the next one. It does not change its input."""
+"""Converts plain data of a version to the next version. It does not change its input."""
 
 Pointer = Annotated[str, msgspec.Meta(pattern="^/")]
 """JSON pointer to a field, through mappings alone."""
@@ -26,15 +26,15 @@ Pointer = Annotated[str, msgspec.Meta(pattern="^/")]
 _ABSENT = object()
 
 _INTEGERS = range(-(2**63), 2**64)
-_NO_NUMBER = "`{}` would have to be {} of 64 bits, and is none"  # without telling it: it may be a secret
+_NO_NUMBER = "`{}` must be {} of 64 bits, and is not"  # without quoting it: it may be a secret
 
 
 class Split(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One text becomes several fields.
 
     Attributes:
-        field: the text. It goes.
-        by: what stands between its parts, of which there must be as many as fields in `into`.
+        field: the text, which is removed.
+        by: separator of its parts, of which there must be as many as fields in `into`.
     """
 
     field: Pointer
@@ -46,8 +46,8 @@ class Join(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Several fields become one text.
 
     Attributes:
-        fields: they go. If one of them is absent, nothing is done.
-        by: what is to stand between them.
+        fields: removed. If one of them is absent, nothing is done.
+        by: separator between them.
     """
 
     fields: Annotated[tuple[Pointer, ...], msgspec.Meta(min_length=2)]
@@ -56,21 +56,21 @@ class Join(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Step(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """One change of form. A field that is absent is left so, but by `default`.
+    """One change of form. An absent field stays absent, except by `default`.
 
-    Fields are told by JSON pointer from what `within` says. If a step says several things, they are done
-    in the order in which they stand here.
+    Fields are given as JSON pointers, relative to `within`. If a step has several parts, they are applied
+    in the order listed here.
 
     Attributes:
-        within: what is changed: the payload itself, or where that is a pattern, as of references, each
-            mapping that it finds (`/members/*`).
+        within: what is changed: the payload itself, or, for a pattern like those of references, each
+            mapping that it matches (`/members/*`).
         rename: from the old field to the new one.
         split: a text that becomes several fields.
         join: fields that become one text.
         retype: fields that get another kind of value.
         replace: for each field, values that become others; only text.
         default: values of fields that are absent.
-        remove: fields that go.
+        remove: fields to remove.
     """
 
     within: str = ""
@@ -87,7 +87,7 @@ class Former(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A version that a type once had.
 
     Attributes:
-        steps: what makes data of the next version of its data.
+        steps: turn its data into data of the next version.
     """
 
     version: Annotated[int, msgspec.Meta(ge=FIRST)]
@@ -99,7 +99,7 @@ class Evolution(msgspec.Struct, frozen=True):
 
     Attributes:
         version: counts from 1.
-        upgrade: None if nothing but fields with defaults has come.
+        upgrade: None if only fields with defaults were added.
     """
 
     version: int = FIRST
@@ -110,14 +110,14 @@ class Evolution(msgspec.Struct, frozen=True):
 
         Raises:
             StalledError: it is impossible: there is no way back to a former version, or the data
-                resists.
+                does not fit.
         """
         if version > wanted:
             raise StalledError(
-                f"it is of version {version}, and whoever reads it understands version {wanted}",
+                f"it has version {version}, and its reader understands version {wanted}",
                 code="MOD102",
-                why="what a later version means cannot be told in an earlier one",
-                fix="update what reads it, or go back to a form of version " + str(wanted),
+                why="data of a later version cannot be converted to an earlier one",
+                fix="update the reader, or go back to a form of version " + str(wanted),
             )
         if self.upgrade is None:
             return value
@@ -129,7 +129,7 @@ class Evolution(msgspec.Struct, frozen=True):
                     f"data of version {step} cannot become data of version {step + 1}",
                     code="MOD103",
                     why=str(error),
-                    fix="mend what the type says of its former versions",
+                    fix="fix what the type declares about its former versions",
                 ) from error
         return value
 
@@ -154,7 +154,7 @@ def stepped(value: Any, steps: Iterable[Step]) -> Any:
     """Plain data after all `steps`; `value` stays as it is.
 
     Raises:
-        ValueError: it has not the form that a step is for.
+        ValueError: it does not have the form that a step expects.
     """
     whole = copy.deepcopy(value)
     for step in steps:
@@ -258,7 +258,7 @@ def _take(place: dict[str, Any], pointer: str) -> Any:
 
 def _add(place: dict[str, Any], pointer: str, value: Any) -> None:
     if _look(place, pointer) is not _ABSENT:
-        raise ValueError(f"`{pointer}` is there already, and what is in it would be lost")
+        raise ValueError(f"`{pointer}` exists already, and its value would be lost")
     _put(place, pointer, value)
 
 
@@ -267,6 +267,6 @@ def _put(place: dict[str, Any], pointer: str, value: Any) -> None:
     for part in before:
         inner = place.setdefault(part, {})
         if not isinstance(inner, dict):
-            raise ValueError(f"`{pointer}` would lie within what is no mapping")
+            raise ValueError(f"`{pointer}` would be inside a value that is not a mapping")
         place = inner
     place[last] = value

@@ -16,7 +16,7 @@ DELETION_BUDGET = "lehr.DeletionBudget"
 
 
 class ObserveOnly(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Do everything but the push for the assets selected: for adoption, or a first look.
+    """Only observe the selected assets: compare them with production, and never push. For adoption.
 
     Attributes:
         select: which assets.
@@ -31,8 +31,8 @@ class DeletionBudget(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How much may be removed from production, over all turndowns of the partition.
 
     Attributes:
-        removals: assets that may be removed ...
-        per_seconds: ... in this time.
+        removals: assets that may be removed within `per_seconds`.
+        per_seconds: length of that time.
     """
 
     removals: Annotated[int, msgspec.Meta(ge=0)] = 20

@@ -27,7 +27,7 @@ class SourceRevision(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Acknowledgement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A person's confirmation that a change a guard takes for a mistake is intended.
+    """An operator's confirmation that a change is intended although a guard takes it for a mistake.
 
     Attributes:
         code: of the diagnostic (`VAL021`).
@@ -55,8 +55,8 @@ class Incarnation(msgspec.Struct, frozen=True):
         created_at: wall-clock seconds since the epoch.
         added, changed, removed: number of assets, against the one before.
         assets: number of assets in it.
-        types: number of assets of each type; empty in one from before this was counted.
-        acknowledged: guards that it was published in spite of.
+        types: number of assets of each type.
+        acknowledged: guards that were acknowledged for its publication.
     """
 
     partition: Partition
@@ -105,7 +105,7 @@ class Candidate(msgspec.Struct, frozen=True):
 
 
 class AssetChange(msgspec.Struct, frozen=True):
-    """How one asset differs between two incarnations; `before` or `after` is None if absent."""
+    """How one asset differs between two incarnations; `before` or `after` is `None` if absent."""
 
     id: AssetId
     before: Asset | None

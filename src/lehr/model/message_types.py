@@ -2,7 +2,7 @@
 
 Values are the proto3 JSON form of their message. Of the ways to write a value that the form allows,
 one is stored: field names in lowerCamelCase, 64-bit integers as text, enums by name, bytes in
-base64 with padding, times in UTC, and every field without presence spelt out, with its default.
+base64 with padding, times in UTC, and every field without presence written out, with its default.
 
 A schema describes the stored form. Its keyword `protobuf` names the kind of a value for
 `lehr.generate.typing.messages`, so that another form of it can be converted to the stored one.
@@ -98,7 +98,7 @@ _WELL_KNOWN.update((name, {**_SCALARS[kind], "protobuf": kind}) for name, kind i
 
 
 class DescriptorError(ValueError):
-    """A description of messages cannot be used."""
+    """A description of messages is not valid."""
 
 
 def message_type(
@@ -152,7 +152,7 @@ class Messages:
         except message.DecodeError as error:
             raise DescriptorError("it cannot be read") from error
         if not files.file:
-            raise DescriptorError("it describes no file")
+            raise DescriptorError("it does not describe any file")
         self._pool = self._pool or descriptor_pool.DescriptorPool()
         for file in _importable(files.file):
             try:

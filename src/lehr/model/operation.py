@@ -13,7 +13,7 @@ from lehr.model.diff import Goal
 
 
 class Result(enum.StrEnum):
-    """How a push ended. UNKNOWN keeps the operation open until a turn has looked."""
+    """How a push ended. UNKNOWN keeps the operation open until a turn has found out."""
 
     DONE = "done"
     FAILED = "failed"
@@ -25,7 +25,7 @@ class Outcome(msgspec.Struct, frozen=True):
     """Result of a push.
 
     Attributes:
-        message: one line for people; no secrets.
+        message: one line, without secrets.
         retry_at: wall-clock seconds before which a retry is useless; None when not known.
     """
 
@@ -42,6 +42,18 @@ class Progress(enum.StrEnum):
 
     RUNNING = "running"
     ENDED = "ended"
+
+
+class Purpose(enum.StrEnum):
+    """Why an asset is pushed.
+
+    FORWARD: to a goal or content that was not in place before. REPAIR: production has drifted from
+    what was in place. ROLLBACK: to content older than what was in place, because a person pinned it.
+    """
+
+    FORWARD = "forward"
+    REPAIR = "repair"
+    ROLLBACK = "rollback"
 
 
 class Operation(msgspec.Struct, frozen=True):
@@ -70,6 +82,7 @@ class Operation(msgspec.Struct, frozen=True):
     ended_at: Moment | None = None
     result: Result | None = None
     message: str = ""
+    purpose: Purpose = Purpose.FORWARD
 
     @property
     def key(self) -> AssetKey:
@@ -97,3 +110,12 @@ class LedgerEntry(msgspec.Struct, frozen=True):
     goal: Goal
     operation: str | None
     at: Moment
+
+
+def purpose_of(ledger: LedgerEntry | None, goal: Goal, content: int, content_digest: Digest) -> Purpose:
+    """Purpose of a push to `content`, with this digest, when `ledger` is what was in place."""
+    if ledger is None or ledger.goal is not goal:
+        return Purpose.FORWARD
+    if ledger.content_digest == content_digest:
+        return Purpose.REPAIR
+    return Purpose.ROLLBACK if content < ledger.content else Purpose.FORWARD

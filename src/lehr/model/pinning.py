@@ -17,8 +17,8 @@ class Pinning(msgspec.Struct, frozen=True):
     Attributes:
         content: sequence that intent is read at; the governing one unless a pin holds it back.
         pin, pause: the control that does it, if one does.
-        approved: digests of the diffs that may be carried out although they destroy.
-        until: wall-clock seconds when the first pin or pause over it runs out; None if none does.
+        approved: digests of destructive diffs that may be carried out.
+        until: wall-clock seconds when the first pin or pause over it expires; None if none does.
     """
 
     content: int
@@ -31,7 +31,7 @@ class Pinning(msgspec.Struct, frozen=True):
 def pin(asset: Asset, governing: int, controls: Sequence[Control]) -> Pinning:
     """Choose the content incarnation of `asset`.
 
-    Of several pins the newest wins: it is a person's latest decision.
+    Of several pins the newest wins: it is the latest decision.
 
     Args:
         asset: as intent last had it.

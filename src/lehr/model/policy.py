@@ -38,34 +38,34 @@ class Match(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 
     def __post_init__(self) -> None:
         if self.select is None and not self.where:
-            raise ValueError("it matches nothing; give `select`, `where` or both")
+            raise ValueError("it matches nothing; set `select`, `where` or both")
 
 
 class Exclusion(Match, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Assets that a policy leaves alone although they match.
+    """Assets that match, but that a policy does not apply to.
 
     Attributes:
         select, where: as in `match`.
-        reason: why, for whoever asks later.
+        reason: why, for later readers.
     """
 
     reason: Text
 
 
 class PolicyRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What has to hold; exactly one of `require`, `require_of_all` and `unique` is given, in CEL.
+    """A condition on assets: exactly one of `require`, `require_of_all` and `unique`, in CEL.
 
     Attributes:
-        name: tells it from the policy's other rules.
+        name: unique among the policy's rules.
         require: a condition on each asset, over `id`, `type`, `payload` and `addons`.
         require_of_all: a condition on all assets that match, over `assets`, a list of such mappings.
         unique: a value that no two assets share, over the same as `require`. Each item of a list counts
-            by itself, and null does not count.
-        message: what is wrong when it does not hold, for people. `{{ EXPRESSION }}` in it is replaced
+            separately, and null does not count.
+        message: the problem if the condition does not hold. `{{ EXPRESSION }}` in it is replaced
             by the answer, over the same variables; of `unique` also over `value` and `other`, the id of
             the asset that has the value already.
         fix: what to do about it.
-        severity: an error is not published.
+        severity: an error prevents publication.
     """
 
     name: Name
@@ -78,7 +78,7 @@ class PolicyRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
 
     def __post_init__(self) -> None:
         if sum(map(bool, (self.require, self.require_of_all, self.unique))) != 1:
-            raise ValueError("exactly one of `require`, `require_of_all` and `unique` is given")
+            raise ValueError("set exactly one of `require`, `require_of_all` and `unique`")
 
     @property
     def of_set(self) -> bool:
@@ -94,7 +94,7 @@ class PolicyRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
 
 
 class Values(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Part of an asset, as an asset file writes it. Mappings are gone into; anything else is put whole.
+    """Part of an asset, as in an asset file. Mappings are merged; any other value is set as a whole.
 
     `{{ EXPRESSION }}` in a text is replaced by the answer in CEL, over `id`, `type`, `payload` and `addons`;
     a text that is nothing else becomes the answer itself: a number, a list.
@@ -109,17 +109,17 @@ class Values(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 
     def __post_init__(self) -> None:
         if not self.payload and not self.addons:
-            raise ValueError("it says nothing; give `payload`, `addons` or both")
+            raise ValueError("it is empty; set `payload`, `addons` or both")
 
 
 class Mutation(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What is put on each asset that matches; exactly one of `set` and `default` is given.
+    """Values that are set on each asset that matches: exactly one of `set` and `default`.
 
     Attributes:
-        name: tells it from what else the policy does.
-        set: fields that have these values, whatever is written there.
-        default: fields that have these values where nobody has written any. What a type has for its own
-            default is not written by anybody.
+        name: unique within the policy.
+        set: fields that get these values, whatever intent declares there.
+        default: fields that get these values where intent declares none. The default of a type does
+            not count as declared.
     """
 
     name: Name
@@ -128,25 +128,25 @@ class Mutation(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 
     def __post_init__(self) -> None:
         if (self.set is None) == (self.default is None):
-            raise ValueError("exactly one of `set` and `default` is given")
+            raise ValueError("set exactly one of `set` and `default`")
 
     @property
     def values(self) -> tuple[str, Values]:
         """The field that holds the values, and the values."""
         if self.set is not None:
             return "set", self.set
-        assert self.default is not None  # the class sees to it
+        assert self.default is not None  # ensured by the class
         return "default", self.default
 
 
 class Template(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """An asset as an asset file declares it, with `{{ EXPRESSION }}` in its texts as in what is `set`.
+    """An asset as an asset file declares it, with `{{ EXPRESSION }}` in its texts as in `set`.
 
     Attributes:
-        id: has to differ for each asset that matches: `{{ id }}/check`.
-        type: name of a type; no expression, for who makes what is known before anything is made.
-        payload, addons: as in an asset file. `lehr.Turndown` is taken over from the asset that it is made
-            for, if nothing else is said.
+        id: must differ for each asset that matches: `{{ id }}/check`.
+        type: name of a type, without expressions: which policies make which types is known in advance.
+        payload, addons: as in an asset file. `lehr.Turndown` is copied from the asset that it is made
+            for, unless it is declared here.
     """
 
     id: Text
@@ -156,11 +156,11 @@ class Template(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 
 
 class Generation(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """An asset that is made for each asset that matches, and goes when that one goes.
+    """An asset that is made for each asset that matches, and disappears together with it.
 
     Attributes:
-        name: tells it from what else the policy does.
-        asset: what is made.
+        name: unique within the policy.
+        asset: the asset to make.
     """
 
     name: Name
@@ -168,14 +168,14 @@ class Generation(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
 
 
 class PolicyExample(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Assets, and what the policy has to do with them and find in them, for `lehr test`.
+    """Assets, and what the policy should change, make and find, for `lehr test`.
 
     Attributes:
         name: what it shows.
         assets: as an asset file declares them.
-        becomes: those of them that `mutate` changes, whole, as they are then. The others stay as they are.
-        generates: all that `generate` makes, whole.
-        breaks: names of the rules that do not hold then; none for a good example.
+        becomes: the assets that `mutate` changes, complete, as they become. All others stay as they are.
+        generates: every asset that `generate` makes, complete.
+        breaks: names of the rules that do not hold afterwards; none for a good example.
     """
 
     name: Text
@@ -186,20 +186,20 @@ class PolicyExample(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
 
 
 class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What assets of this partition have to be, what is put on them, and what is made for each of them.
+    """Rules for assets of this partition, changes to them, and assets made for each of them.
 
-    At least one of `rules`, `mutate` and `generate` is given. All of it happens before anything is
-    published; assets of type `lehr.Policy` and declarations of types are never changed by it.
+    At least one of `rules`, `mutate` and `generate` is set. All of it happens before publication; assets
+    of type `lehr.Policy` and declarations of types are never changed.
 
     Attributes:
-        description: what it is good for.
-        match: assets that it is about.
+        description: its purpose.
+        match: assets that it applies to.
         exclude: exceptions among them, each with a reason.
-        rules: what has to hold of them.
-        mutate: what is put on them. Policies go in the order of their ids, and each from top to bottom; each
-            sees what those before it have done.
-        generate: what is made for each of them.
-        tests: good and bad examples, which `lehr test` tries.
+        rules: conditions that must hold for them.
+        mutate: values that are set on them. Policies apply in the order of their ids, and each from top to
+            bottom; each sees the changes of those before it.
+        generate: assets that are made for each of them.
+        tests: good and bad examples, which `lehr test` runs.
     """
 
     description: str = ""
@@ -212,7 +212,7 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 
     def __post_init__(self) -> None:
         if not self.rules and not self.mutate and not self.generate:
-            raise ValueError("it does nothing; give `rules`, `mutate` or `generate`")
+            raise ValueError("it does nothing; set `rules`, `mutate` or `generate`")
 
 
 POLICY_TYPE = AssetType(POLICY, Policy, governs=True)

@@ -1,4 +1,4 @@
-"""Where an asset comes from: which generator made it, and out of what."""
+"""Where an asset comes from: which generator made it, and from what."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ Reads = Literal["file", "files", "asset", "assets"]
 class Derivation(msgspec.Struct, frozen=True, order=True, array_like=True, gc=False):
     """One call of a generator, and the line of it that an asset or an addon was yielded on.
 
-    There may be a million assets: whatever came of one call and line shares one of these.
+    There may be a million assets: those made by one call and line share one of these.
 
     Attributes:
         generator: its module's path and its name (`generators/web.py:processes`); or, of a policy, the path
             of the file that declares it, its id, and the name of what it does.
         line: of the module or that file, counted from 1.
         of: the pattern of the files that the generator reads; or the type of the assets, or their selector.
-        item: path of the file, or id of the asset, that it was called with; empty for all that fit `of`.
+        item: path of the file, or id of the asset, that it was called with; empty for all matches of `of`.
     """
 
     generator: str
@@ -75,12 +75,12 @@ class Annotated(msgspec.Struct, frozen=True, order=True, array_like=True, gc=Fal
 
     @property
     def what(self) -> str:
-        """The value that was put there, for people."""
+        """The value that was put there, for messages."""
         return self.addon or self.path
 
 
 class Commit(msgspec.Struct, frozen=True):
-    """Who changed a source of truth, when, and what for.
+    """Who changed a source of truth, when, and why.
 
     Attributes:
         id: the whole commit id.

@@ -36,7 +36,7 @@ class Reason(enum.StrEnum):
     APPROVAL_NEEDED = (
         "ApprovalNeeded",
         "The push would destroy something that cannot be restored.",
-        "Look at the diff, then run `lehr approve ASSET`; or change the intent.",
+        "Check the diff, then run `lehr approve ASSET`, or change the intent.",
     )
     AS_INTENDED = "AsIntended", "Production is as intended."
     CAPACITY_ORDER = (
@@ -46,32 +46,32 @@ class Reason(enum.StrEnum):
     )
     CHECK_FAILED = (
         "CheckFailed",
-        "A check raised an error or took too long, so it counts as a no.",
-        "Fix the check or what it reads; Lehr asks it again automatically.",
+        "A check raised an error or took too long, so the push waits.",
+        "Fix the check or its inputs; Lehr runs it again automatically.",
     )
     CLAIMED_ELSEWHERE = (
         "ClaimedElsewhere",
         "An asset of another partition holds what this asset would change.",
-        "Claim something else; or turn the other asset down or let it go there (`lehr claims`).",
+        "Claim something else, or turn the other asset down or let it go there (`lehr claims`).",
     )
     CLAIMED_HERE = (
         "ClaimedHere",
         "Another asset of this partition still holds what this asset would change.",
-        "Wait until it is removed or claims something else; or claim something else.",
+        "Wait until that asset is removed or gives up the claim, or claim something else.",
     )
     CONCURRENCY_LIMIT = (
         "ConcurrencyLimit",
-        "The plugin already has as many pushes under way as it allows.",
-        "Wait until one of them ends.",
+        "The plugin already runs as many pushes as it allows.",
+        "Wait until one of them finishes.",
     )
     CONTESTED = (
         "Contested",
-        "Something else undoes each push after it was verified, so Lehr pushes less and less often.",
-        "Stop what else changes the asset, then run `lehr retry ASSET`.",
+        "Something else undoes each push after its verification, so Lehr pushes less and less often.",
+        "Stop the other writer, then run `lehr retry ASSET`.",
     )
     CONTROLS_CHANGED = (
         "ControlsChanged",
-        "Somebody paused, froze, pinned, approved or overrode something while the push was being admitted.",
+        "A pause, freeze, pin, approval or override was set or lifted while the push was being admitted.",
         "Nothing: Lehr checks again automatically.",
     )
     DAMAGED = (
@@ -112,17 +112,17 @@ class Reason(enum.StrEnum):
     DIFF_STALLED = (
         "DiffStalled",
         "The plugin cannot compare the asset with production until something is fixed.",
-        "Fix the cause in the message; Lehr looks again regularly.",
+        "Fix the cause in the message; Lehr checks again regularly.",
     )
     EXISTS = (
         "Exists",
-        "An incarnation of the same name and with another content was imported before.",
+        "An incarnation with the same name and other content was imported before.",
         "Import it with `--replace`, or keep the one that is there.",
     )
     FROZEN = (
         "Frozen",
-        "A freeze in intent, or one set by a person, selects the asset.",
-        "Wait until the freeze ends; or take the asset out of intent; or run `lehr unfreeze`.",
+        "A freeze in intent, or one set with `lehr freeze`, selects the asset.",
+        "Wait until the freeze ends, remove the freeze from intent, or run `lehr unfreeze`.",
     )
     GOVERNANCE_CHANGED = (
         "GovernanceChanged",
@@ -132,7 +132,7 @@ class Reason(enum.StrEnum):
     IN_FLIGHT = (
         "InFlight",
         "A push of the same asset is under way.",
-        "Wait until it ends.",
+        "Wait until it finishes.",
     )
     LEASE_LOST = (
         "LeaseLost",
@@ -142,8 +142,8 @@ class Reason(enum.StrEnum):
     LET_GO = "LetGo", "Intent let the asset go; it stays in production without Lehr."
     LIMIT_REACHED = (
         "LimitReached",
-        "No share of a limit was left when the push was to be admitted.",
-        "Wait; or raise the limit.",
+        "No share of a limit was left when the push asked for admission.",
+        "Wait, or raise the limit.",
     )
     MUTUAL_BLOCK = (
         "MutualBlock",
@@ -162,22 +162,22 @@ class Reason(enum.StrEnum):
     )
     OUTCOME_UNKNOWN = (
         "OutcomeUnknown",
-        "Lehr does not know yet how a push ended, and starts nothing until it does.",
-        "Make it possible for the plugin to look; `lehr why ASSET` names what is missing.",
+        "Lehr does not know yet how a push ended, and starts no other until it does.",
+        "Make production reachable for the plugin; `lehr why ASSET` names what is missing.",
     )
     OUTSIDE_WINDOW = (
         "OutsideWindow",
         "The calendar that selects the asset is closed now.",
-        "Wait for the next window; or run `lehr override`, where the calendar allows it.",
+        "Wait for the next window, or run `lehr override` where the calendar allows it.",
     )
-    OVERRIDDEN = "Overridden", "The calendar is closed, and an emergency override lets the push go."
+    OVERRIDDEN = "Overridden", "The calendar is closed, but an emergency override allows the push."
     OVERTAKEN = (
         "Overtaken",
-        "A newer incarnation was published in the meantime.",
+        "A newer incarnation has been published since.",
         "Nothing: Lehr continues with the newer one.",
     )
-    PAUSED = "Paused", "Somebody paused the asset.", "Run `lehr resume`."
-    PINNED = "Pinned", "Production is as the pinned incarnation says.", "`lehr unpin` ends it."
+    PAUSED = "Paused", "The asset is paused.", "Run `lehr resume`."
+    PINNED = "Pinned", "Production matches the pinned incarnation.", "Run `lehr unpin` to end the pin."
     PINNED_TO_NOTHING = (
         "PinnedToNothing",
         "The incarnation that the asset is pinned to does not have it.",
@@ -185,57 +185,57 @@ class Reason(enum.StrEnum):
     )
     PROTECTED_PATH = (
         "ProtectedPath",
-        "The asset would write where no asset may write.",
-        "Choose another path; or remove the symbolic link that leads there.",
+        "The asset would write to a protected path.",
+        "Choose another path, or remove the symbolic link that leads there.",
     )
     PRUNED = (
         "Pruned",
         "The incarnation was pruned: its content is gone.",
-        "Name one that is kept: `lehr get incarnations`.",
+        "Name one that is kept (`lehr get incarnations`).",
     )
     PUSHED_STILL_DIFFERENT = (
         "PushedStillDifferent",
-        "A push ended well, and the asset still differs.",
+        "A push succeeded, but the asset still differs.",
         "Run `lehr retry ASSET`, or change the intent.",
     )
     PUSH_FAILED = (
         "PushFailed",
-        "A push failed for a cause that may pass.",
+        "A push failed for a cause that may be temporary.",
         "Nothing at first: Lehr retries automatically. If it stays, fix the cause in the message.",
     )
-    PUSHING = "Pushing", "A push is under way.", "Wait until it ends."
+    PUSHING = "Pushing", "A push is under way.", "Wait until it finishes."
     PUSH_STALLED = (
         "PushStalled",
-        "A push failed, and trying again would not help.",
-        "Fix the cause, then run `lehr retry ASSET`; or change the intent.",
+        "A push failed, and a retry would not help.",
+        "Fix the cause, then run `lehr retry ASSET`, or change the intent.",
     )
     RATE_LIMITED = (
         "RateLimited",
-        "As many pushes as the rate limit allows have started lately.",
-        "Wait; or raise the limit.",
+        "As many pushes as the rate limit allows have started recently.",
+        "Wait, or raise the limit.",
     )
     RECOVERING = (
         "Recovering",
         "Production recovers without a push.",
-        "Wait until it has; Lehr keeps looking.",
+        "Wait until it has recovered; Lehr keeps checking.",
     )
     REMOVED = "Removed", "The asset was turned down and is removed from production."
     RETRY_BUDGET = (
         "RetryBudget",
-        "The plugin's pushes were retried too often lately.",
-        "Wait: retries are spread out.",
+        "The plugin's pushes were retried too often recently.",
+        "Wait; retries are spread over time.",
     )
     RULE_NOT_MET = (
         "RuleNotMet",
-        "The condition of a rule in `lehr.DependsOn` is false, or has no answer.",
-        "Fix what the rule's message names.",
+        "The condition of a rule in `lehr.DependsOn` is false, or cannot be evaluated.",
+        "Fix what the rule's message describes.",
     )
     STILL_REFERENCED = (
         "StillReferenced",
         "Other assets still refer to the one that is being turned down.",
-        "Remove the references, or turn those assets down, too.",
+        "Remove the references, or turn those assets down as well.",
     )
-    STOPPING = "Stopping", "`lehr run` is stopping and starts no push any more.", "Start `lehr run` again."
+    STOPPING = "Stopping", "`lehr run` is stopping and starts no more pushes.", "Start `lehr run` again."
     STORE_UNAVAILABLE = (
         "StoreUnavailable",
         "The store cannot be read or written now.",
@@ -243,8 +243,8 @@ class Reason(enum.StrEnum):
     )
     TOO_MANY_DEPENDENCIES = (
         "TooManyDependencies",
-        "More assets go before this one, through each other, than are looked at.",
-        "Depend on fewer assets.",
+        "More assets must go before this one, directly or indirectly, than Lehr follows.",
+        "Reduce the number of dependencies.",
     )
     TURN_BROKE = (
         "TurnBroke",
@@ -253,13 +253,13 @@ class Reason(enum.StrEnum):
     )
     TURNDOWN_STANDS = (
         "TurndownStands",
-        "The turndown waits out the time that its addon gives for this stage.",
-        "Wait; or remove the addon to keep the asset.",
+        "The turndown waits for the time that its addon sets for this stage.",
+        "Wait, or remove the addon to keep the asset.",
     )
     TURNDOWN_UNSUPPORTED = (
         "TurndownUnsupported",
         "The plugin cannot remove assets of this type.",
-        "Take the turndown addon away; or let the asset go in `lehr.yaml`, and remove it by hand.",
+        "Remove the turndown addon, or let the asset go in `lehr.yaml` and remove it by hand.",
     )
     UNREADABLE = (
         "Unreadable",
@@ -268,6 +268,6 @@ class Reason(enum.StrEnum):
     )
     VERSION_ORDER = (
         "VersionOrder",
-        "Another asset must have a version first, or must not need it any more.",
+        "Another asset must reach a version first, or must no longer need one.",
         "Wait until that asset is pushed.",
     )

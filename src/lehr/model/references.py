@@ -36,13 +36,13 @@ class Reference(msgspec.Struct, frozen=True):
 
 
 AnyReference = Annotated[str, Reference()]
-"""A field that names an asset of whatever type."""
+"""A field that names an asset of any type."""
 
 Dependency = Annotated[str, Reference(goes_first=True)]
 """A field that names an asset of any type, which must be pushed first."""
 
 Followed = Annotated[str, Reference(goes_first=True, follows=True)]
-"""A `Dependency` whose changes are taken up, the last of which is its removal."""
+"""A `Dependency` whose changes are followed, including its removal."""
 
 
 class Mention(msgspec.Struct, frozen=True):
@@ -68,7 +68,7 @@ class External(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Something that is too large to be intent, and is named instead. Use it as the type of a field.
 
     It is as fixed as intent itself: either `digest` identifies it, or `uri` names one version of it
-    that cannot be replaced. A branch or a tag will not do.
+    that cannot be replaced. A branch or a tag is not enough.
 
     Attributes:
         uri: where it is.
@@ -146,7 +146,7 @@ def extractor(kind: Any, leaf: Leaf) -> Extract | None:
 
 
 def _may_hold(kind: Any, leaf: Leaf, within: frozenset[Any]) -> bool:
-    """Whether a value of this type may hold a target. A type may hold values of itself."""
+    """Whether a value of this type may hold a target. A type may contain itself."""
     if leaf(kind) is not None:
         return True
     if kind in within:
@@ -241,7 +241,7 @@ def _any(extracts: list[Extract | None]) -> Extract:
 def _fields(kind: Any, leaf: Leaf) -> Extract:
     config = kind.__struct_config__ if issubclass(kind, msgspec.Struct) else None
 
-    @functools.cache  # looked up late, for a type may hold values of itself
+    @functools.cache  # looked up late, since a type may contain itself
     def known() -> Mapping[str, Extract]:
         found = {name: extractor(hint, leaf) for name, hint in fields_of(kind).items()}
         return {name: extract for name, extract in found.items() if extract is not None}
@@ -294,7 +294,7 @@ def patterns(kind: Any, leaf: Callable[[Any], Any]) -> Iterator[tuple[str, Any]]
     """Where values of a type hold what `leaf` knows: patterns like those of `values_at`, and its result.
 
     Raises:
-        RecursionError: a type that may hold values of itself holds it, so that it may be at any depth.
+        RecursionError: a type that may contain itself holds it, so that it may be at any depth.
     """
     yield from _patterns(kind, leaf, "", frozenset())
 
@@ -308,7 +308,7 @@ def _patterns(
         return
     if kind in within:
         if _may_hold(kind, leaf, frozenset()):
-            raise RecursionError(f"{kind.__name__} may hold values of itself")
+            raise RecursionError(f"{kind.__name__} may contain itself")
         return
     within |= {kind}
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)

@@ -26,16 +26,15 @@ class Keeper(enum.StrEnum):
 
     @property
     def encrypted(self) -> bool:
-        """True for files that lie encrypted in the workspace."""
+        """True for encrypted files in the workspace."""
         return self in (Keeper.AGE, Keeper.SOPS)
 
 
 class Sensitive(msgspec.Struct, frozen=True):
     """Marks a field that must hold a reference to a secret, and never a value.
 
-    A field of type `Secret` is marked automatically. Where an old type must continue to take text,
-    mark it as `Annotated[str | Secret, Sensitive()]`: text is refused when it is read, with the way
-    out.
+    A field of type `Secret` is marked automatically. Where an old type must still accept text, mark it
+    as `Annotated[str | Secret, Sensitive()]`: text is then refused when it is read, with a fix.
     """
 
 
@@ -44,13 +43,13 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _RESERVED = "LEHR_"
 _LONGEST = 1000
 _FORMS = (
-    "`secret` is `env:NAME`, `file:PATH`, `age:FILE` or `sops:FILE`; after a `#` in the last two comes the "
-    "key of a value in the file (`age:secrets/db.yaml.age#password`)"
+    "`secret` is `env:NAME`, `file:PATH`, `age:FILE` or `sops:FILE`; in the last two, `#KEY` "
+    "names one value in the file (`age:secrets/db.yaml.age#password`)"
 )
 
 
 class Secret(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Where a secret is kept. Use it as the type of a field; the plugin asks `lehr.sdk.secrets` for it.
+    """Where a secret is kept. Use it as the type of a field; the plugin reads it with `lehr.sdk.secrets`.
 
     Attributes:
         secret: `env:NAME`, a variable of Lehr's environment; `file:PATH`, a file of the machine,
@@ -107,13 +106,13 @@ Found = Callable[[Any, str], Iterator[tuple[str, Any]]]
 def reference_problem(value: Any) -> str | None:
     """Why plain data is not a reference to a secret, without quoting it; None when it is one."""
     if not isinstance(value, dict):
-        return "the value itself stands here"
+        return "this is the value itself"
     if not value.keys() <= {"secret", "version", "digest"}:
-        return "a reference has no other fields than `secret` and `version`"
+        return "a reference has only the fields `secret` and `version`"
     if not isinstance(value.get("secret"), str):
-        return "a reference has a field `secret`, a text"
+        return "a reference needs a field `secret`, a string"
     if not isinstance(value.get("version", ""), str):
-        return "`version` is a text; put it in quotes"
+        return "`version` must be a string; put it in quotes"
     return _problem(value["secret"])
 
 
@@ -162,15 +161,13 @@ def _problem(text: str) -> str | None:
     keeper = Keeper(scheme)
     if keeper is Keeper.ENV:
         if rest.startswith(_RESERVED):
-            return (
-                f"variables whose names start with {_RESERVED} are Lehr's own: its private key may be in one"
-            )
-        return None if _VARIABLE.fullmatch(rest) else "`env:` is followed by the name of a variable"
+            return f"names that start with {_RESERVED} are reserved for Lehr, whose private key may be in one"
+        return None if _VARIABLE.fullmatch(rest) else "`env:` must be followed by the name of a variable"
     if keeper is Keeper.FILE:
         return None
     place, mark, key = rest.partition("#")
     if any(part in ("", ".", "..") for part in place.split("/")):
-        return f"`{keeper}:` is followed by the path of a file in the workspace, without `.` and `..`"
+        return f"`{keeper}:` must be followed by the path of a file in the workspace, without `.` and `..`"
     if mark and not all(key.split(".")):
-        return "after the `#` comes a key, or several with dots between them"
+        return "`#` must be followed by a key, or by several keys with dots between them"
     return None

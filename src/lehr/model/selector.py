@@ -17,7 +17,7 @@ class Selector(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Assets for which every given part holds.
 
     Attributes:
-        all: True selects every asset, and stands alone.
+        all: True selects every asset; excludes the other fields.
         ids: shell patterns; the id matches one of them.
         types: shell patterns; the type matches one of them.
         labels: every one of these labels has this value (addon `lehr.Labels`).
@@ -31,10 +31,10 @@ class Selector(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def __post_init__(self) -> None:
         parts = bool(self.ids or self.types or self.labels)
         if self.all and parts:
-            raise ValueError("`all: true` stands alone, without ids, types or labels")
+            raise ValueError("`all: true` cannot be combined with ids, types or labels")
         if not self.all and not parts:
             raise ValueError(
-                "an empty selector selects nothing; name ids, types or labels, or say `all: true`"
+                "an empty selector selects nothing; name ids, types or labels, or set `all: true`"
             )
 
     def matches(self, asset: Asset) -> bool:
@@ -75,7 +75,7 @@ def parse_selector(text: str) -> Selector:
     """The selector that `text` writes: `web-*`, `type=lehr.File`, `label:team=web,id=a-*`, `all`.
 
     Raises:
-        LehrError: `text` cannot be understood, or is empty.
+        LehrError: `text` is not valid, or is empty.
     """
     ids: list[str] = []
     types: list[str] = []
@@ -94,7 +94,7 @@ def parse_selector(text: str) -> Selector:
         elif re.fullmatch(r"label:.+", name):
             labels[name.removeprefix("label:")] = value
         else:
-            raise LehrError(f"selector part {part!r} cannot be understood", code="MOD104", fix=_SYNTAX)
+            raise LehrError(f"selector part {part!r} is not valid", code="MOD104", fix=_SYNTAX)
     try:
         return Selector(everything, tuple(ids), tuple(types), labels)
     except ValueError as error:
@@ -112,7 +112,7 @@ def selector_of(text: str) -> Selector:
     return parse_selector(text) if "=" in text else Selector(types=(text,))
 
 
-_SYNTAX = "write an id or pattern, type=TYPE, label:KEY=VALUE, several with commas, or the word all"
+_SYNTAX = "write an id or pattern, type=TYPE, label:KEY=VALUE, several of these with commas, or the word all"
 
 
 def _any(patterns: tuple[str, ...], text: str) -> bool:

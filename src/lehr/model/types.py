@@ -64,7 +64,7 @@ class AssetType(msgspec.Struct, frozen=True):
             schema that a workspace declares.
         governs: True for assets that configure checks and limits. They have no production, and are
             read at the governing incarnation.
-        enforced: False for assets without production: no loop enforces them, and they may go from
+        enforced: False for assets without production: no loop enforces them, and they may leave
             intent without a turndown.
         claims: names of the things in production that an asset with this payload alone may
             change (`file:/etc/motd`, `port:8080`). Two assets that claim one thing would undo
@@ -235,7 +235,7 @@ class Registry:
             raise StalledError(what, code=error.code, why=error.why, fix=error.fix) from error
 
     def claims(self, asset: Asset) -> tuple[str, ...]:
-        """What the asset alone may change in production."""
+        """Names of the things in production that only this asset may change."""
         item = self.types.get(asset.type)
         if item is None or item.claims is None or isinstance(item.payload, Schema):
             return ()
@@ -282,7 +282,7 @@ class Registry:
         )
 
     def _extracted(self, asset: Asset, leaf: Leaf, decoded: dict[str, Any] | None = None) -> list[Any]:
-        """What `leaf` finds in the asset; in `decoded`, where its body is decoded already."""
+        """The values that `leaf` finds in the asset; in `decoded`, where its body is decoded already."""
         found: list[Any] = []
         item = self.types.get(asset.type)
         extract = None if item is None else _extract_of(item.payload, leaf)

@@ -1,6 +1,6 @@
 """Everything that can be written, as values. `Store.commit` carries out a list of them.
 
-Each class documents the answer of `commit` for it.
+Each class documents its answer by `commit`.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class Refused(msgspec.Struct, frozen=True):
 
     Attributes:
         reason: a `Reason`, such as `Overtaken` or `LimitReached`.
-        until: wall-clock seconds when it may succeed; None when only looking again helps.
+        until: wall-clock seconds when it may succeed; None when only a new turn helps.
     """
 
     reason: str
@@ -120,13 +120,13 @@ class Adopt(msgspec.Struct, frozen=True):
     ledger: LedgerEntry
 
 
-class Record(msgspec.Struct, frozen=True):
+class RecordDecision(msgspec.Struct, frozen=True):
     """A turn's verdict changed. Answers None."""
 
     decision: Decision
 
 
-class Touch(msgspec.Struct, frozen=True):
+class Reschedule(msgspec.Struct, frozen=True):
     """A turn ended like the last, but is due again at another time. Answers None."""
 
     key: AssetKey
@@ -134,7 +134,7 @@ class Touch(msgspec.Struct, frozen=True):
 
 
 class SetControl(msgspec.Struct, frozen=True):
-    """A person's word. Answers None, or `Refused`. Raises the version of the partition's controls.
+    """Set a control. Answers None, or `Refused`. Raises the version of the partition's controls.
 
     Refused (`Pruned`) when it names an incarnation that was pruned.
     """
@@ -254,8 +254,8 @@ Write = (
     | Admit
     | Finish
     | Adopt
-    | Record
-    | Touch
+    | RecordDecision
+    | Reschedule
     | SetControl
     | LiftControl
     | TakeLease

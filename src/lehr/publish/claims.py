@@ -8,11 +8,11 @@ from typing import NamedTuple
 from lehr.base.blocking import Blocking
 from lehr.base.diagnostics import Diagnostic, Severity
 from lehr.base.errors import LehrError
-from lehr.model.addons import TURNDOWN
+from lehr.model.addons import is_turned_down
 from lehr.model.asset import Asset, AssetId, AssetKey, Partition
 from lehr.model.decision import LEFT, Status
 from lehr.model.incarnation import AssetChange
-from lehr.model.types import Registry, addon_names
+from lehr.model.types import Registry
 from lehr.publish.predecessor import leaving
 from lehr.sdk.claims import Claims, Conflict, NoRegisterError
 from lehr.sdk.store import Store
@@ -37,7 +37,9 @@ class Compared(NamedTuple):
 
 def claims_of(changes: Iterable[AssetChange], registry: Registry) -> Claimed:
     """Everything that each changed asset that stays in production will claim from now on."""
-    staying = (change.after for change in changes if change.after is not None and not leaves(change.after))
+    staying = (
+        change.after for change in changes if change.after is not None and not is_turned_down(change.after)
+    )
     return {asset.id: registry.claims(asset) for asset in staying}
 
 
@@ -86,18 +88,13 @@ async def take(claims: Claims, partition: Partition, claimed: Claimed) -> Diagno
     return taken_meanwhile(conflicts) if conflicts else None
 
 
-def leaves(asset: Asset) -> bool:
-    """Whether an asset is turned down."""
-    return TURNDOWN in addon_names(asset)
-
-
 async def take_up(
     claims: Claims, partition: Partition, store: Store, registry: Registry, blocking: Blocking
 ) -> None:
     """Enter this partition's claims in a register that does not know the partition.
 
-    The register was lost, or the partition was published before the register existed. What others hold stays
-    theirs; pushes of those assets wait.
+    The register was lost, or the partition was published before the register existed. Claims of other
+    holders stay; pushes of assets that need them wait.
     """
     newest = store.intent.newest(partition)
     if newest is None or await claims.known(partition):
@@ -116,7 +113,7 @@ def held(store: Store, partition: Partition, sequence: int, registry: Registry) 
     for standing in store.records.standings(partition):
         key, status = AssetKey(partition, standing.asset), standing.condition.status
         asset = found.get(key.id)
-        if asset is not None and leaves(asset) and status is Status.TURNED_DOWN:
+        if asset is not None and is_turned_down(asset) and status is Status.TURNED_DOWN:
             del found[key.id]
         elif asset is None and status not in LEFT and not any(store.intent.heads(partition, (key.id,))):
             asset = leaving(store.intent, store.records, registry, key)
@@ -160,7 +157,7 @@ def _not_compared(error: LehrError) -> Diagnostic:
         code=NOT_COMPARED,
         what=f"claims are not compared with those of other partitions: {error.what}",
         why=error.why,
-        fix="`lehr run` compares them before it publishes",
+        fix="`lehr run` will compare them before it publishes",
         severity=Severity.WARNING,
     )
 
@@ -173,8 +170,8 @@ def taken_meanwhile(conflicts: Sequence[Conflict]) -> Diagnostic:
     return Diagnostic(
         code="PUB008",
         what=f"{who} {first.what}",
-        why=f"`{first.asset}` claims it, too; nothing is published before that is settled",
-        fix="the next look at the source reports it at its line",
+        why=f"`{first.asset}` claims it as well; nothing is published until that is resolved",
+        fix="the next pass over the source reports it with its line",
         subject=first.asset,
     )
 
@@ -184,6 +181,6 @@ def register_unusable(error: LehrError) -> Diagnostic:
     return Diagnostic(
         code="PUB008",
         what=f"claims cannot be compared with those of other partitions: {error}",
-        why="two partitions could push against each other",
+        why="two partitions could undo each other's pushes",
         fix=error.fix,
     )

@@ -24,7 +24,7 @@ async def consult(limits: Limits, changes: Iterable[AssetChange], look_up: LookU
             continue
         try:
             if look_up is None:
-                raise TransientError("no database can be asked here", code="PUB101")
+                raise TransientError("no database can be queried here", code="PUB101")
             answers[rule] = await look_up(rule)
         except LehrError as error:
             answers[rule] = error

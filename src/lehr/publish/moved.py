@@ -8,10 +8,11 @@ import structlog
 
 from lehr.base.blocking import Blocking
 from lehr.base.errors import LehrError
+from lehr.model.addons import is_turned_down
 from lehr.model.asset import Asset, AssetId, AssetKey, Partition
 from lehr.model.incarnation import AssetChange
 from lehr.model.types import Registry
-from lehr.publish.claims import Claimed, conflicts_of, leaves
+from lehr.publish.claims import Claimed, conflicts_of
 from lehr.sdk.claims import Claims, Conflict
 from lehr.sdk.store import Store
 
@@ -63,7 +64,7 @@ class Moved:
         except LehrError as error:
             if str(error) != self._trouble:
                 self._trouble = str(error)
-                log.warning("claims that are not needed any more are kept for now", error=self._trouble)
+                log.warning("claims that are no longer needed are kept for now", error=self._trouble)
 
     async def conflicts(self, claimed: Claimed) -> Sequence[Conflict]:
         """Problems that prevent taking `claimed`, as `conflicts_of`."""
@@ -120,7 +121,7 @@ class Moved:
     def _staying(self, id: AssetId) -> Sequence[str] | None:
         """Claims of an asset in the newest incarnation; None if it leaves production."""
         asset = self._asset(id)
-        return None if asset is None or leaves(asset) else self._registry.claims(asset)
+        return None if asset is None or is_turned_down(asset) else self._registry.claims(asset)
 
     def _asset(self, id: AssetId) -> Asset | None:
         newest = self._store.intent.newest(self._partition)

@@ -45,7 +45,7 @@ def with_excerpts(diagnostics: Iterable[Diagnostic], snapshot: Snapshot) -> tupl
     """`diagnostics`, each with the line of `snapshot` that it points to, unless that is confidential.
 
     Validation searches values for secrets only if everything else is correct. So this checks each line, and
-    the quotes in problems. If there are more problems than anyone would read, the last diagnostic says so.
+    the quotes in problems. If there are more problems than anyone would read, the last diagnostic reports it.
     """
     found = reported(tuple(diagnostics))
     hidden = {(item.at.file, item.at.line) for item in found if item.confidential and item.at is not None}

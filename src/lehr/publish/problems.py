@@ -29,7 +29,7 @@ def not_read(name: str, error: LehrError) -> Diagnostic:
         code="PUB001",
         what=error.what,
         why=error.why,
-        fix=error.fix or "Lehr tries again by itself",
+        fix=error.fix or "Lehr retries automatically",
         subject=name,
     )
 
@@ -38,9 +38,9 @@ def broken(step: str, error: Exception) -> Diagnostic:
     """A step of the pass failed because of a bug."""
     return Diagnostic(
         code="PUB006",
-        what=f"Lehr failed in the step `{step}`: {type(error).__name__}: {described(error)}",
-        why="this is a defect of Lehr; the last incarnation stays in force",
-        fix="report it with the log of `lehr run`, which has the traceback; Lehr tries again",
+        what=f"the step `{step}` failed: {type(error).__name__}: {described(error)}",
+        why="this is a bug in Lehr; the last incarnation stays in force",
+        fix="report it with the log of `lehr run`, which has the traceback; Lehr retries automatically",
     )
 
 
@@ -53,9 +53,9 @@ def without_reason() -> Diagnostic:
     """A step ended the pass without giving a reason."""
     return Diagnostic(
         code="PUB011",
-        what="the change is not published, and no step says why",
-        why="this is a defect of Lehr; the last incarnation stays in force",
-        fix="report it with the log of `lehr run`; `lehr validate --clean` may say more",
+        what="the change was not published, and no step reported why",
+        why="this is a bug in Lehr; the last incarnation stays in force",
+        fix="report it with the log of `lehr run`; `lehr validate --clean` may report more",
     )
 
 
@@ -69,8 +69,8 @@ def other_partition(expected: str, found: str) -> Diagnostic:
     return Diagnostic(
         code="PUB003",
         what=f"the workspace names partition {found}, but this state belongs to {expected}",
-        why="assets of one partition must never be taken for those of another",
-        fix=f"name it {expected} again in lehr.yaml, or use another state folder",
+        why="assets of one partition must never be mixed up with those of another",
+        fix=f"set `partition: {expected}` in lehr.yaml, or use another state folder",
         subject="lehr.yaml",
     )
 
@@ -84,7 +84,7 @@ def not_confirmed(differing: list[AssetId]) -> Diagnostic:
     """A clean build does not confirm a turndown."""
     return Diagnostic(
         code="PUB005",
-        what=f"a clean build makes other assets than this one: {', '.join(differing[:5]) or 'none'}",
-        why="it asks for turndowns, and nothing is taken out of production on a doubtful build",
-        fix="a generator depends on something it does not declare; make its output repeatable",
+        what=f"a clean build produced different assets: {', '.join(differing[:5]) or 'none'}",
+        why="it requests turndowns, and nothing is removed from production by such a build",
+        fix="a generator depends on something other than its input; make its output repeatable",
     )

@@ -13,12 +13,11 @@ from lehr import __version__
 from lehr.base.blocking import Blocking
 from lehr.base.diagnostics import Diagnostic, errors, in_order
 from lehr.base.errors import LehrError
-from lehr.model.addons import TURNDOWN
+from lehr.model.addons import is_turned_down
 from lehr.model.asset import Asset, AssetId
 from lehr.model.attempt import Attempt, Publication
 from lehr.model.damage import DamagedError
 from lehr.model.incarnation import AssetChange, Candidate, Incarnation, SourceRevision
-from lehr.model.types import addon_names
 from lehr.model.writes import Publish, RecordAttempt, Refused, Write
 from lehr.publish import problems
 from lehr.publish.claims import claim_anything, claims_of, register_unusable, take, take_up
@@ -99,6 +98,7 @@ class Publisher:
         self._registry = runtime.registry.copy()  # a candidate may declare types that are never published
         self._clock = runtime.clock
         self._blocking = blocking
+        self._reading = runtime.reading
         self._look_up = look_up
         self._claims = claims
         self._moved = Moved(claims, runtime.partition, store, self._registry, blocking) if claims else None
@@ -131,7 +131,7 @@ class Publisher:
                     raise
         if self._moved is not None:
             await self._moved.settle()
-        attempt = self._attempt(begun.at, await self._with_remarks(ended), seconds)
+        attempt = await self._attempt(begun.at, await self._with_remarks(ended), seconds)
         await self._keep(attempt)
         return attempt
 
@@ -148,7 +148,7 @@ class Publisher:
                 raise
             except Exception as error:
                 # An error of a source or generator must not end the process, and with it all healing.
-                log.exception("a pass over the source broke", step=name)
+                log.exception("a pass over the source failed", step=name)
                 reached = _end(stage, Publication.UNREADABLE, problems.broken(name, error))
             seconds[name] = self._clock.monotonic() - began
             if isinstance(reached, Ended):
@@ -166,7 +166,7 @@ class Publisher:
         return replace(ended, diagnostics=(*kept, *remarks))
 
     async def _keep(self, attempt: Attempt) -> None:
-        before = self._store.records.attempt(self._partition)
+        before = await self._reading.run(self._store.records.attempt, self._partition)
         same = (
             before is not None
             and replace(before, at=attempt.at, seconds=attempt.seconds, changed=attempt.changed) == attempt
@@ -174,9 +174,9 @@ class Publisher:
         if not same:
             await self._ask(RecordAttempt(replace(attempt, changed=())))
 
-    def _attempt(self, at: float, ended: Ended, seconds: dict[str, float]) -> Attempt:
+    async def _attempt(self, at: float, ended: Ended, seconds: dict[str, float]) -> Attempt:
         # Reads may not see the latest write yet.
-        newest = ended.incarnation or self._store.intent.newest(self._partition)
+        sequence = ended.incarnation.sequence if ended.incarnation else await self._newest()
         diagnostics = ended.diagnostics
         if ended.generated_from is not None:
             diagnostics = with_excerpts(diagnostics, ended.generated_from)
@@ -185,7 +185,7 @@ class Publisher:
             at=at,
             publication=ended.publication,
             sources=ended.sources,
-            sequence=0 if newest is None else newest.sequence,
+            sequence=sequence,
             changed=tuple(change.id for change in ended.changes),
             diagnostics=tuple(in_order(diagnostics)),
             seconds=seconds,
@@ -207,8 +207,8 @@ class Publisher:
         except LehrError as error:
             return _end(begun, Publication.UNREADABLE, problems.not_read(self._source.name, error))
         read = advance(begun, Read, snapshot=snapshot)
-        last = self._store.records.attempt(self._partition)
-        if last is None or last.sources != _sources(snapshot) or last.sequence != self._newest():
+        last = await self._reading.run(self._store.records.attempt, self._partition)
+        if last is None or last.sources != _sources(snapshot) or last.sequence != await self._newest():
             return read  # an incarnation's origin may not be recorded; the source may have moved back
         if any(item.code in BEYOND_SOURCE for item in errors(last.diagnostics)):
             return read  # a claim may have been released, a path moved, a value added to a database
@@ -218,9 +218,9 @@ class Publisher:
             return _end(read, Publication.UNCHANGED)
         return read
 
-    def _newest(self) -> int:
+    async def _newest(self) -> int:
         """Sequence of the newest incarnation; 0 if there is none."""
-        newest = self._store.intent.newest(self._partition)
+        newest = await self._reading.run(self._store.intent.newest, self._partition)
         return 0 if newest is None else newest.sequence
 
     async def _generate(self, read: Read) -> Generated | Ended:
@@ -237,7 +237,8 @@ class Publisher:
         generated = advance(read, Generated, output=output, diagnostics=diagnostics)
         if errors(diagnostics):
             return _end(generated, Publication.REFUSED, *diagnostics)
-        self._registry.declare(types_for(output, self._store.intent, self._partition))
+        types = await self._reading.run(types_for, output, self._store.intent, self._partition)
+        self._registry.declare(types)
         return generated
 
     async def _generated(self, snapshot: Snapshot, may_be_overtaken: bool) -> Output:
@@ -408,11 +409,7 @@ def _types(predecessor: StoredPredecessor, changes: Iterable[AssetChange]) -> di
 
 def _ask_for_turndown(changes: Iterable[AssetChange]) -> bool:
     """Whether any of `changes` starts a turndown."""
-    return any(_turned_down(change.after) and not _turned_down(change.before) for change in changes)
-
-
-def _turned_down(asset: Asset | None) -> bool:
-    return asset is not None and TURNDOWN in addon_names(asset)
+    return any(is_turned_down(change.after) and not is_turned_down(change.before) for change in changes)
 
 
 def _differing(one: Mapping[AssetId, Asset], other: Mapping[AssetId, Asset]) -> list[AssetId]:

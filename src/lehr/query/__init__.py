@@ -1,8 +1,8 @@
-"""The read side: intent, the state of production, and the reasons for it.
+"""The read side: intent, the state of production, and its reasons.
 
 In: a `Store`, opened for reading. Out: frozen values (`Row`, `Explanation`, `Comparison`, ...) that
-contain everything a person or a program asks for; callers that show them only format.
+contain everything that people and programs ask for; callers only format them.
 
-Architecture invariants: nothing is written; no clock is read (the moment comes in with `Reading`);
-nothing here imports slow modules, because `lehr why` has to answer immediately.
+Architecture invariants: nothing is written; no clock is read (the time comes with `Reading`); nothing here
+imports slow modules, because `lehr why` must answer immediately.
 """

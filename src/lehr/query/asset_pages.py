@@ -1,8 +1,7 @@
 """Assets of an incarnation, filtered, page by page.
 
-All pages of one listing are of one incarnation, whatever is published in between: a cursor names
-it, and the last asset that was looked at. So nothing is kept for readers, and a later page costs as
-little as the first.
+All pages of a listing are of one incarnation, whatever is published in between: the cursor contains it and
+the last asset checked. No state is kept for readers, and a later page costs no more than the first.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import binascii
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
@@ -25,7 +24,7 @@ from lehr.query.partition_view import Reading
 from lehr.sdk.store import WHOLE, Row, Span, StoredIntent
 
 _AT_ONCE = 256
-"""Assets that are looked at between two looks at the clock."""
+"""Number of assets checked before the clock is read again."""
 
 _FIRST = 16
 _UNBOUNDED = sys.maxsize
@@ -34,22 +33,9 @@ Enough = Callable[[], bool]
 """Whether a page has taken long enough, and should end here."""
 
 
-class Sieve(Protocol):
-    """Asks filters of assets. Implementations: `Here`, and a child process behind HTTP."""
-
-    def sift(self, filter: Filter, rows: Sequence[Row], most_work: int) -> Sifted:
-        """Result of `filter` for the first of `rows`, at least for one."""
-        ...
-
-
-class Here:
-    """In this process, until `enough`."""
-
-    def __init__(self, enough: Enough) -> None:
-        self._enough = enough
-
-    def sift(self, filter: Filter, rows: Sequence[Row], most_work: int) -> Sifted:
-        return filter.sift(rows, most_work, self._enough)
+Sieve = Callable[[Filter, Sequence[Row], int], Sifted]
+"""Evaluates a filter for the first of some rows, at least for one, within a number of operations: in this
+process or, behind HTTP, in a child process."""
 
 
 class Cursor(msgspec.Struct, frozen=True, array_like=True):
@@ -66,20 +52,20 @@ class Cursor(msgspec.Struct, frozen=True, array_like=True):
     last: str
 
     def text(self) -> str:
-        """As one passes it on."""
+        """Its text form."""
         return base64.urlsafe_b64encode(msgspec.json.encode(self)).decode().rstrip("=")
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """How a filter is answered.
+    """How a filter is evaluated.
 
     Attributes:
         filter: as it was written.
-        by_index: the index look-ups, one line for each bound; empty if every asset is looked at.
-        fast: False if the library has to be asked of each asset.
-        looked_at: assets that came out of the index, and that the filter was asked of.
-        matched: how many of those it holds of.
-        unanswered: how many it had no answer for; they do not match. And why, for the first.
+        by_index: the index look-ups, one line for each bound; empty if every asset is checked.
+        fast: False if the CEL library evaluates it.
+        looked_at: number of assets that the index returned and the filter was evaluated for.
+        matched: how many of those matched.
+        unanswered: how many it had no answer for, which do not match; `why` is the reason for the first.
     """
 
     filter: str
@@ -95,8 +81,8 @@ class Page(msgspec.Struct, frozen=True):
     """Some assets of an incarnation, by id.
 
     Attributes:
-        cursor: where the next page begins; empty if this is the last.
-        plan: how the filter was answered, for this page; None without a filter.
+        cursor: start of the next page; empty if this is the last.
+        plan: how the filter was evaluated for this page; None without a filter.
     """
 
     incarnation: Incarnation
@@ -106,7 +92,7 @@ class Page(msgspec.Struct, frozen=True):
 
 
 class Wanted(msgspec.Struct, frozen=True):
-    """The assets of a listing: those that every part of it lets through."""
+    """The conditions of a listing; its assets meet all of them."""
 
     filter: Filter | None = None
     selector: Selector | None = None
@@ -119,13 +105,14 @@ class Wanted(msgspec.Struct, frozen=True):
     def candidates(
         self, intent: StoredIntent, partition: Partition, sequence: int, after: str = ""
     ) -> Iterator[Row]:
-        """Answer of the indexes: perhaps too much, never too little."""
+        """Result of the indexes: possibly too many assets, never too few."""
         bounds = self.bounds()
         types = bounds.types
         if self.types is not None:
             types = frozenset(self.types) if types is None else types & frozenset(self.types)
-        span = span_of(bounds, after)
-        if "\0" in span.prefix:  # no id has it, and no database takes it
+        ids = None if bounds.ids is None else _storable(bounds.ids)
+        span = WHOLE if bounds is ANYWHERE and not after else Span(ids, bounds.prefix, after)
+        if "\0" in span.prefix:  # no id contains it, and no database accepts it
             return iter(())
         return intent.rows(partition, sequence, None if types is None else sorted(_storable(types)), span)
 
@@ -149,14 +136,8 @@ def _asset_of(row: Row) -> Asset:
             f"asset {row.id} cannot be read from the store",
             code="QRY104",
             why=str(error),
-            fix="`lehr store check` finds all that is damaged",
+            fix="run `lehr store check` to find all damage",
         ) from error
-
-
-def span_of(bounds: Bounds, after: str = "") -> Span:
-    """The query to a store for `bounds`, after the id `after`."""
-    ids = None if bounds.ids is None else _storable(bounds.ids)
-    return WHOLE if bounds is ANYWHERE and not after else Span(ids, bounds.prefix, after)
 
 
 def page(
@@ -173,11 +154,11 @@ def page(
     """The first `limit` assets that are wanted, or those behind `cursor`.
 
     Args:
-        enough: asked periodically; a page may then end with fewer than `limit`, and continue at its
-            cursor.
-        most_work: operations that the filter may take for this page, over all assets; the page then ends in
-            the same way. None for any number.
-        sieve: asks the filter; None for here.
+        enough: called periodically; if it returns True, the page ends early, and the next one continues at
+            its cursor.
+        most_work: maximum number of filter operations for this page, over all assets; the page then ends
+            early as well. None for no limit.
+        sieve: evaluates the filter; None for this process.
 
     Raises:
         LehrError: there is no such incarnation, it was pruned, or the cursor is not valid.
@@ -189,11 +170,12 @@ def page(
             f"the cursor does not belong to {header.name}",
             code="QRY105",
             why="it comes from another state",
-            fix="list again from the beginning",
+            fix="list again without a cursor",
         )
     after = "" if begun is None else begun.last
     candidates = wanted.candidates(reading.intent, reading.partition, header.sequence, after)
-    looking = _Looking(wanted, sieve or Here(enough), enough, most_work)
+    sieve = sieve or (lambda asked, rows, work: asked.sift(rows, work, enough))
+    looking = _Looking(wanted, sieve, enough, most_work)
     found, last = looking.look(_shares(candidates), limit, after)
     plan = None
     if wanted.filter is not None:
@@ -205,11 +187,11 @@ def page(
 
 
 class _Looking:
-    """One page's way through the assets.
+    """The evaluation of one page.
 
     Attributes:
-        looked_at: how many it has looked at.
-        unanswered: how many the filter had no answer for; and why, for the first.
+        looked_at: how many assets were checked.
+        unanswered: how many the filter had no answer for; `why` is the reason for the first.
     """
 
     def __init__(self, wanted: Wanted, sieve: Sieve, enough: Enough, most_work: int | None) -> None:
@@ -224,7 +206,7 @@ class _Looking:
     def look(
         self, shares: Iterable[tuple[Row, ...]], limit: int | None, after: str
     ) -> tuple[list[Asset], str | None]:
-        """The wanted assets, and the id of the last asset of the page; None after the last page."""
+        """The matching assets, and the id of the last asset of the page; None after the last page."""
         found: list[Asset] = []
         for share in shares:
             rest: Sequence[Row] = share
@@ -240,11 +222,11 @@ class _Looking:
         return found, None
 
     def _sifted(self, rows: Sequence[Row]) -> tuple[Sequence[Row], int]:
-        """Those that the filter matches of the first of `rows`, and how many were looked at."""
+        """The matching ones among the first of `rows`, and how many were checked."""
         asked = self._wanted.filter
         if asked is None:
             return rows, len(rows)
-        sifted = self._sieve.sift(asked, rows, self._work_left)
+        sifted = self._sieve(asked, rows, self._work_left)
         self._work_left -= sifted.work
         self.unanswered += sifted.unanswered
         self.why = self.why or sifted.why
@@ -270,10 +252,10 @@ def parse_cursor(text: str) -> Cursor:
         return msgspec.json.decode(base64.b64decode(padded, altchars=b"-_", validate=True), type=Cursor)
     except (ValueError, binascii.Error, msgspec.DecodeError) as error:
         raise LehrError(
-            f"{text[:80]!r} is no cursor",
+            f"{text[:80]!r} is not a valid cursor",
             code="QRY106",
-            why="a cursor is what a listing gave for its next page, and nothing to be written by hand",
-            fix="leave it out to list from the beginning",
+            why="cursors are opaque; use one returned by a previous page",
+            fix="omit it to list from the beginning",
         ) from error
 
 
@@ -287,16 +269,16 @@ def parse_fields(text: str) -> tuple[tuple[str, ...], ...]:
     """The paths that `payload.replicas,addons` names.
 
     Raises:
-        LehrError: some of them are empty, or lead nowhere in any asset.
+        LehrError: some are empty, or exist in no asset.
     """
     paths = tuple(tuple(item.strip().split(".")) for item in text.split(","))
     wrong = [repr(".".join(path)) for path in paths if path[0] not in _FIELDS or not all(path)]
     if wrong:
         raise LehrError(
-            f"assets have no such fields: {', '.join(wrong)}",
+            f"unknown fields: {', '.join(wrong)}",
             code="QRY107",
             why="fields begin with id, type, digest, origin, payload or addons",
-            fix="write them with dots, and commas between: payload.replicas,addons",
+            fix="separate names with dots and fields with commas: payload.replicas,addons",
         )
     return paths
 
@@ -317,21 +299,6 @@ def projected(asset: Asset, paths: Sequence[Sequence[str]] | None) -> dict[str, 
     return picked
 
 
-def value_at(asset: Asset, path: Sequence[str]) -> Any:
-    """What an asset has in one field, plain; `msgspec.UNSET` if it does not have it."""
-    found: Any = projected(asset, [path])
-    rest = list(path)
-    while rest:
-        for length in range(len(rest), 0, -1):
-            key = ".".join(rest[:length])
-            if isinstance(found, dict) and key in found:
-                found, rest = found[key], rest[length:]
-                break
-        else:
-            return msgspec.UNSET
-    return found
-
-
 def _pick(source: dict[str, Any], path: list[str], into: dict[str, Any]) -> None:
     for length in range(len(path), 0, -1):
         key, rest = ".".join(path[:length]), path[length:]
@@ -341,7 +308,7 @@ def _pick(source: dict[str, Any], path: list[str], into: dict[str, Any]) -> None
             into[key] = source[key]
         elif isinstance(source[key], dict):
             below = into.setdefault(key, {})
-            if below is not source[key]:  # which was asked for as a whole
+            if below is not source[key]:  # which was requested as a whole
                 _pick(source[key], rest, below)
             if not below:
                 del into[key]
@@ -349,5 +316,5 @@ def _pick(source: dict[str, Any], path: list[str], into: dict[str, Any]) -> None
 
 
 def _storable(values: frozenset[str]) -> frozenset[str]:
-    """The stored values that something can be equal to."""
+    """The stored values that can be compared for equality."""
     return frozenset(value for value in values if "\0" not in value)

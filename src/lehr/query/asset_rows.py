@@ -1,4 +1,4 @@
-"""Which assets there are, and their status: the rows of `lehr get assets`."""
+"""Assets and their status: the rows of `lehr get assets`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ INERT = "Inert"
 """Shown as status of assets that configure checks and limits: they have no production."""
 
 NO_TURN = "NoTurnYet"
-"""Shown as status of assets that the Enforcer has not looked at yet."""
+"""Shown as status of assets that have not had a turn yet."""
 
 
 def parse_status(text: str) -> str:
@@ -33,7 +33,9 @@ def parse_status(text: str) -> str:
     known = {status.lower(): str(status) for status in (*Status, INERT, NO_TURN)}
     if text.lower() not in known:
         fix = f"name one of {', '.join(known.values())}"
-        raise LehrError(f"no asset can stand as {text!r}", code="QRY119", why="that is no status", fix=fix)
+        raise LehrError(
+            f"unknown status {text!r}", code="QRY119", why="it is not a status of assets", fix=fix
+        )
     return known[text.lower()]
 
 
@@ -43,10 +45,10 @@ class Row(msgspec.Struct, frozen=True):
     Attributes:
         status: a `Status`, `INERT` or `NO_TURN`.
         since: wall-clock seconds since when it has this status; None when it had no turn.
-        next_at: wall-clock seconds of the next turn that is already due.
-        resync: seconds within which the next regular look comes.
-        automatic: True when a turn may push automatically; False when a person or a change has to
-            come first.
+        next_at: wall-clock seconds at which the next turn is due.
+        resync: seconds until the next regular check, at most.
+        automatic: True if a turn may push automatically; False if an operator must act or intent must change
+            first.
         departed: True when the newest incarnation no longer has it.
     """
 
@@ -83,7 +85,7 @@ def rows(reading: Reading, selector: Selector | None = None) -> list[Row]:
 
 
 def orphans(reading: Reading, selector: Selector | None = None) -> list[Row]:
-    """Assets that intent let go without a turndown: in production, and never touched."""
+    """Assets that intent has let go without a turndown: still in production, but never touched."""
     present = {head.id for head in reading.intent.heads(reading.partition)}
     departed = (item for item in reading.records.standings(reading.partition) if item.asset not in present)
     found = _departed(reading, departed, selector)
@@ -99,7 +101,7 @@ def selected(reading: Reading, text: Selector) -> list[Row]:
     found = rows(reading, text)
     if not found:
         raise LehrError(
-            f"no asset is selected by {text}", code="QRY120", fix="see `lehr get assets` for what there is"
+            f"no asset is selected by {text}", code="QRY120", fix="`lehr get assets` lists all assets"
         )
     return found
 
@@ -142,7 +144,7 @@ def _heads(reading: Reading, selector: Selector | None) -> Iterable[Head]:
 
 
 def _matches(selector: Selector, head: Head) -> bool:
-    """For a selector without labels, id and type suffice; so no body need be read."""
+    """A selector without labels only needs id and type, so no body is read."""
     return selector.matches(Asset(head.id, head.type, b"", head.digest))
 
 
@@ -151,7 +153,7 @@ def _departed(reading: Reading, standings: Iterable[Standing], selector: Selecto
         if standing.condition.status is Status.TURNED_DOWN:
             continue
         last = reading.intent.last(AssetKey(reading.partition, standing.asset))
-        # A status that was passed in may belong to an asset that the selector left out.
+        # A given status may belong to an asset that the selector excludes.
         if last is None or (selector is not None and not selector.matches(last[0])):
             continue
         if next(reading.intent.heads(reading.partition, [standing.asset]), None) is None:
@@ -163,7 +165,9 @@ def _row(reading: Reading, head: Head, standing: Standing | None) -> Row:
         return _with_standing(head.id, head.type, standing)
     if reading.inert(head.type):
         return Row(head.id, head.type, INERT, message="it has no production")
-    return Row(head.id, head.type, NO_TURN, message="no turn yet", unblock="`lehr run` gets round to it")
+    return Row(
+        head.id, head.type, NO_TURN, message="no turn yet", unblock="wait until `lehr run` processes it"
+    )
 
 
 def _with_standing(id: AssetId, type: str, standing: Standing, *, departed: bool = False) -> Row:
@@ -190,5 +194,5 @@ def _alike(reading: Reading, id: str) -> str:
     within = [item for item in known if id and id in item]
     close = difflib.get_close_matches(id, known, n=3) or within[:3]
     if not close:
-        return "see `lehr get assets` for what there is"
+        return "`lehr get assets` lists all assets"
     return f"did you mean {' or '.join(close)}?"

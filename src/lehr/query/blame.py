@@ -38,7 +38,7 @@ def blame(
     """Where the asset `id`, and its `field`, come from, as of `incarnation`.
 
     Raises:
-        LehrError: there is no such asset, field or incarnation; or the incarnation is pruned.
+        LehrError: the asset, field or incarnation does not exist, or the incarnation is pruned.
     """
     header = reading.incarnation(incarnation)
     books = Books(reading, history, header)
@@ -275,5 +275,5 @@ def _not_there(reading: Reading, header: Incarnation, id: str) -> LehrError:
         f"{header.name} has no asset {id}",
         code="QRY101",
         why="it is declared in another incarnation",
-        fix="name that one with --incarnation; see `lehr describe` for when it last changed",
+        fix="name that one with --incarnation; `lehr describe` shows when it last changed",
     )

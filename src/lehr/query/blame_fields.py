@@ -1,4 +1,4 @@
-"""Fields of an asset, by the names that people write, and other places of a field's value."""
+"""Fields of an asset by name, and other places that contain a field's value."""
 
 from __future__ import annotations
 
@@ -46,29 +46,24 @@ def field_of(document: dict[str, Any], text: str) -> Field:
         LehrError: the asset has no such field.
     """
     if text.startswith("/"):
-        parts = parts_of(text)
-        found = _by_parts(document, parts)
+        found = value_at(document, parts_of(text))
     else:
-        path = _INDEX.sub(r".\1", text).replace('"', "")  # as `lehr set` takes it: ports[0], "lehr.Owner"
-        found = _by_path(document, path) or _by_path(document["payload"], path, ("payload",))
+        path = _INDEX.sub(r".\1", text).replace('"', "")  # as accepted by `lehr set`: ports[0], "lehr.Owner"
+        found = by_path(document, path) or by_path(document["payload"], path, ("payload",))
     if found is not None:
         return found
-    known = [_dotted(field.parts) for root in _ROOTS for field in _leaves(document[root], (root,))]
+    known = [".".join(field.parts) for root in _ROOTS for field in _leaves(document[root], (root,))]
     shown = ", ".join(known[:_MOST_NAMED]) + (", ..." if len(known) > _MOST_NAMED else "")
     raise LehrError(
         f"asset {document['id']} has no field {text}",
         code="QRY102",
         why=f"it has {shown}" if known else "its payload is empty, and it has no addons",
-        fix="write one of these, or a JSON pointer such as /payload/command/0",
+        fix="use one of these, or a JSON pointer such as /payload/command/0",
     )
 
 
-def value_at(document: Any, parts: tuple[str, ...]) -> Field | None:
-    """The field at exactly these parts; None if it is not there."""
-    return _by_parts(document, parts)
-
-
-def _by_parts(value: Any, parts: tuple[str, ...]) -> Field | None:
+def value_at(value: Any, parts: tuple[str, ...]) -> Field | None:
+    """The field of plain data at exactly these parts; None if it is not there."""
     for part in parts:
         if isinstance(value, dict) and part in value:
             value = value[part]
@@ -79,15 +74,16 @@ def _by_parts(value: Any, parts: tuple[str, ...]) -> Field | None:
     return Field(parts, value)
 
 
-def _by_path(value: Any, text: str, before: tuple[str, ...] = ()) -> Field | None:
+def by_path(value: Any, text: str, before: tuple[str, ...] = ()) -> Field | None:
+    """The field of plain data at a dotted path, with `before` as its first parts; None if it is not there."""
     if not text:
         return Field(before, value)
     words = text.split(".")
     for count in range(len(words), 0, -1):  # the longest key first: keys may hold dots
         key = ".".join(words[:count])
-        step = _by_parts(value, (key,))
+        step = value_at(value, (key,))
         if step is not None:
-            found = _by_path(step.value, ".".join(words[count:]), (*before, key))
+            found = by_path(step.value, ".".join(words[count:]), (*before, key))
             if found is not None:
                 return found
     return None
@@ -101,15 +97,11 @@ def _leaves(value: Any, parts: tuple[str, ...]) -> Iterator[Field]:
         yield Field(parts, value)
 
 
-def _dotted(parts: tuple[str, ...]) -> str:
-    return ".".join(parts)
-
-
 class Occurrence(msgspec.Struct, frozen=True):
     """A place of the value that is searched.
 
     Attributes:
-        same_name: True where it has the same name as in the asset.
+        same_name: True if it has the same name as in the asset.
     """
 
     at: Position
@@ -117,9 +109,9 @@ class Occurrence(msgspec.Struct, frozen=True):
 
 
 def occurrences(file: str, content: bytes, field: Field) -> Iterator[Occurrence]:
-    """Where `file` holds the value of `field`: entries of its documents, constants of its code.
+    """Places in `file` with the value of `field`: entries of its documents, constants of its code.
 
-    Values that any file may hold by chance (true, empty) count only under the same name.
+    Values that any file may contain by chance (true, empty) only count under the same name.
     """
     if file.endswith(".py"):
         yield from _in_code(file, content, field)
@@ -130,7 +122,7 @@ def occurrences(file: str, content: bytes, field: Field) -> Iterator[Occurrence]
 
 
 def entries_like(value: Any, field: Field) -> Iterator[Field]:
-    """Entries of plain data, at whatever depth, that hold the value of `field`."""
+    """Entries of plain data, at any depth, with the value of `field`."""
     common = field.value is None or isinstance(field.value, bool) or field.value in ("", [], {})
     for entry in _entries(value, ()):
         if _same(entry.value, field.value) and (not common or entry.name == field.name):
@@ -162,7 +154,7 @@ def _in_code(file: str, content: bytes, field: Field) -> Iterator[Occurrence]:
     try:
         tree = ast.parse(content)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return  # it was code once, or there would be no asset; it cannot be used now
+        return  # it must have been valid when the asset was generated, but cannot be parsed now
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and _same(node.value, field.value):
             yield Occurrence(Position(file, node.lineno, node.col_offset + 1), same_name=False)

@@ -1,4 +1,4 @@
-"""Everything that is known of one asset."""
+"""Everything that is known about one asset."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from lehr.model.types import Mention, Registry
 from lehr.query.asset_rows import known_asset
 from lehr.query.explain import Explanation, explain
 from lehr.query.partition_view import Reading
+
+_MOST_PUSHES = 5
 
 
 class Description(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,8 +37,8 @@ class Description(msgspec.Struct, frozen=True, kw_only=True):
     operations: tuple[Operation, ...]
 
 
-def describe(reading: Reading, registry: Registry, id: str, most: int = 5) -> Description:
-    """All about the asset `id`, with its last `most` pushes.
+def describe(reading: Reading, registry: Registry, id: str) -> Description:
+    """Everything about the asset `id`.
 
     Raises:
         LehrError: there never was such an asset.
@@ -49,5 +51,5 @@ def describe(reading: Reading, registry: Registry, id: str, most: int = 5) -> De
         explanation=explain(reading, id),
         refers_to=tuple(registry.mentions(asset)),
         referred_by=tuple(reading.intent.mentioned_by(AssetKey(reading.partition, asset.id))),
-        operations=tuple(reading.records.operations(reading.partition, asset.id, most)),
+        operations=tuple(reading.records.operations(reading.partition, asset.id, _MOST_PUSHES)),
     )

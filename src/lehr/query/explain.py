@@ -1,4 +1,4 @@
-"""Why one asset has its status: what blocks it, or how it became as intended."""
+"""Why one asset has its status: what blocks it, or how it reached its intended state."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _CHAIN = 8
 _STORY = 8
 
 
-class Numbered(msgspec.Struct, frozen=True):
-    """A decision and its number in the store."""
+class NumberedDecision(msgspec.Struct, frozen=True):
+    """A decision and its number."""
 
     number: int
     decision: Decision
@@ -28,7 +28,7 @@ class Link(msgspec.Struct, frozen=True):
 
     Attributes:
         row: status of the asset that is waited for.
-        cycle: True when it was met before: the assets wait for each other, for ever.
+        cycle: True if the asset is already in the chain: the assets wait for each other forever.
     """
 
     row: Row
@@ -39,14 +39,14 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     """The whole answer to "why?" for one asset.
 
     Attributes:
-        row: its status, since when, and when it is tried next.
+        row: its status, since when, and when it is retried.
         verdicts: those of every check in the last decision, waiting ones first.
         diff: the differences then; None when nothing was compared.
         chain: for an asset that waits for others, those, and those that they wait for.
         controls: those that are active on it now.
         operation: the push under way, or else the last one.
         story: the decisions that led here, newest first, back to the one before the last push.
-        ledger: the state that production was last brought to, or found in.
+        ledger: the state last applied to production, or found in it.
         came_with: sequence in which intent last changed it.
     """
 
@@ -56,14 +56,9 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     chain: tuple[Link, ...] = ()
     controls: tuple[Control, ...] = ()
     operation: Operation | None = None
-    story: tuple[Numbered, ...] = ()
+    story: tuple[NumberedDecision, ...] = ()
     ledger: LedgerEntry | None = None
     came_with: int = 0
-
-    @property
-    def decision(self) -> Decision | None:
-        """The last decision; None when there was none yet."""
-        return self.story[0].decision if self.story else None
 
 
 def explain(reading: Reading, id: str) -> Explanation:
@@ -81,7 +76,7 @@ def explain(reading: Reading, id: str) -> Explanation:
     row = row_of(reading, asset)
     return Explanation(
         row=row,
-        verdicts=_waiting_first(last),
+        verdicts=() if last is None else tuple(sorted(last.verdicts, key=lambda item: item.allow)),
         diff=last.diff if last is not None else None,
         chain=_chain(reading, row, last),
         controls=standing_over(reading, asset),
@@ -95,8 +90,7 @@ def explain(reading: Reading, id: str) -> Explanation:
 def standing_over(reading: Reading, asset: Asset) -> tuple[Control, ...]:
     """The controls that are active now and select `asset`, in the order in which they were given.
 
-    An approval is for one exact diff: it counts only while that diff is the one that was decided
-    on.
+    An approval is for one exact diff: it only counts while that is the diff of the last decision.
     """
     _version, controls = reading.records.controls(reading.partition, reading.now)
     return tuple(
@@ -106,13 +100,11 @@ def standing_over(reading: Reading, asset: Asset) -> tuple[Control, ...]:
     )
 
 
-def _waiting_first(decision: Decision | None) -> tuple[Verdict, ...]:
-    return () if decision is None else tuple(sorted(decision.verdicts, key=lambda item: item.allow))
-
-
-def _story(decisions: list[tuple[int, Decision]], operation: Operation | None) -> tuple[Numbered, ...]:
-    """From the newest decision back to the one before that which started the last push."""
-    story = [Numbered(number, decision) for number, decision in decisions]
+def _story(
+    decisions: list[tuple[int, Decision]], operation: Operation | None
+) -> tuple[NumberedDecision, ...]:
+    """From the newest decision back to the one before the start of the last push."""
+    story = [NumberedDecision(number, decision) for number, decision in decisions]
     if operation is None:
         return tuple(story)
     started = [
@@ -155,18 +147,18 @@ def headline(explanation: Explanation) -> str:
     """One sentence, without the time, about the status of the asset."""
     row = explanation.row
     if row.status == INERT:
-        return f"{row.id} has no production, so nothing is pushed for it"
+        return f"{row.id} has no production, so nothing is pushed"
     if row.status == NO_TURN:
-        return f"{row.id} was declared, and Lehr has not looked at its production yet"
+        return f"{row.id} has had no turn yet"
     return f"{row.id} {_SAYS[Status(row.status)]}: {row.message or row.reason}"
 
 
 _SAYS = {
-    Status.CONVERGED: "is converged",
+    Status.CONVERGED: "has converged",
     Status.TURNED_DOWN: "is turned down",
     Status.ORPHANED: "is orphaned",
     Status.PUSHING: "is being pushed",
-    Status.WAITING: "waits",
+    Status.WAITING: "is waiting",
     Status.HELD: "is held",
     Status.RETRYING: "is being retried",
     Status.STALLED: "is stalled",

@@ -1,8 +1,8 @@
 """Filters: which assets, in CEL over `id`, `type`, `payload` and `addons`.
 
-A filter is answered in two steps. Its conditions on ids and types make `Bounds`, which a store
-answers from its indexes; that may be too much, never too little. Then the filter itself is asked
-about each asset, of whose body only the parts that it needs are decoded.
+A filter is evaluated in two steps. Its conditions on ids and types become `Bounds`, which a store looks up in
+its indexes; these return possibly too many assets, never too few. Then the filter itself is evaluated for
+each asset, decoding only the parts of the body that it needs.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from msgspec.structs import astuple
 from lehr.base.errors import LehrError
 from lehr.cel import Compiled, NoAnswerError, compile_question, no_condition
 from lehr.cel.closures import closure_of, framed
-from lehr.cel.tree import Call, Constant, Fold, ListOf, MapOf, Node, Select, Variable, folds_within, walk
+from lehr.cel.tree import Call, Constant, Fold, ListOf, Node, Select, Variable, folds_within, parts_of, walk
 from lehr.model.asset import Asset
 from lehr.sdk.store import Row
 
@@ -29,24 +29,24 @@ Kept = Asset | Row
 
 
 LIBRARY_WORK = 2_000
-"""Operations that asking the library of one asset counts for."""
+"""Operations counted for one evaluation by the CEL library."""
 
 _HEAVY = 100
-"""Operations of a filter without macros, from which on it is heavy."""
+"""A filter without macros is heavy from this number of operations on."""
 
 
 class TookTooLongError(Exception):
-    """Raised into a filter that takes too long for one asset, which then has no answer."""
+    """Raised inside a filter that takes too long for one asset, which then has no answer."""
 
 
 class Sifted(msgspec.Struct, frozen=True, array_like=True):
     """Result of a filter for some assets, one after the other.
 
     Attributes:
-        looked_at: how many of them it was asked of, from the first on: at least one.
+        looked_at: how many of them were checked, from the first on: at least one.
         matched: places of those that match.
-        work: operations that it took, about.
-        unanswered: how many it had no answer for; and why, for the first.
+        work: approximate number of operations.
+        unanswered: how many it had no answer for; `why` is the reason for the first.
     """
 
     looked_at: int
@@ -69,7 +69,7 @@ class Bounds(msgspec.Struct, frozen=True):
     prefix: str = ""
 
     def told(self) -> list[str]:
-        """For people, one line for each bound."""
+        """As text, one line for each bound."""
         lines = []
         for name, values in (("id", self.ids), ("type", self.types)):
             if values is not None:
@@ -88,28 +88,28 @@ class Filter:
     Attributes:
         text: as it was written.
         bounds: where to look.
-        fast: False if the library is needed, which takes several times as long.
-        heavy: it may take long for each asset: it has macros, needs the library, or is long.
+        fast: False if it needs the CEL library, which takes several times as long.
+        heavy: it may be slow for each asset: it has macros, needs the library, or is long.
         unanswered: why it had no answer for some assets, which then do not match: the first reason, and
             how many they were.
-        work: operations that it has taken so far, about: the same for the same assets, on any machine.
+        work: approximate number of operations so far: the same for the same assets on any machine.
     """
 
     def __init__(self, text: str) -> None:
         """The filter that `text` writes.
 
         Raises:
-            LehrError: it cannot be understood.
+            LehrError: it cannot be parsed.
         """
         self.text = text
         try:
             compiled = compile_question(text, VARIABLES)
         except ValueError as error:
             raise LehrError(
-                f"the filter {text!r} cannot be understood",
+                f"the filter {text!r} cannot be parsed",
                 code="QRY103",
                 why=str(error),
-                fix=f"write CEL over id, type, payload and addons: {_EXAMPLE}",
+                fix=f"write a CEL expression over id, type, payload and addons: {_EXAMPLE}",
             ) from error
         self.fast = compiled.fast
         self.bounds = ANYWHERE if compiled.tree is None else _bounds(compiled.tree)
@@ -124,14 +124,14 @@ class Filter:
         self.unanswered: tuple[str, int] = ("", 0)
 
     def matches(self, asset: Kept) -> bool:
-        """True if the condition holds for `asset`; False also where it has no answer."""
+        """True if the condition holds for `asset`; False also if it has no answer."""
         matches = self._matches(asset)
         self.work += self._each + self._steps[0] * self._within
         self._steps[0] = 0
         return matches
 
     def sift(self, assets: Sequence[Kept], most_work: int, enough: Callable[[], bool]) -> Sifted:
-        """Ask about `assets`, until `most_work` operations are done or `enough` returns True."""
+        """Evaluate for `assets` until `most_work` operations are done or `enough` returns True."""
         self.work, self.unanswered = 0, ("", 0)
         matched = []
         place = -1
@@ -221,7 +221,7 @@ def _within(one: Strings | None, other: Strings | None) -> Strings | None:
 
 
 def _answer_of(compiled: Compiled, steps: list[int]) -> Callable[[Kept], Any]:
-    """Asks the filter about an asset, decoding as little as possible.
+    """Evaluates the filter for an asset, decoding as little as possible.
 
     Args:
         steps: of macros, which are counted there.
@@ -243,7 +243,7 @@ def _answer_of(compiled: Compiled, steps: list[int]) -> Callable[[Kept], Any]:
 
 
 def _collect(node: Node, used: dict[str, set[str] | None]) -> None:
-    """Note which variables `node` uses, and which of their fields; None for more than fields."""
+    """Record which variables `node` uses, and which of their fields; None for more than fields."""
     match node:
         case Variable(name):
             used[name] = None
@@ -251,22 +251,13 @@ def _collect(node: Node, used: dict[str, set[str] | None]) -> None:
             known = used.setdefault(name, set())
             if known is not None:
                 known.add(field)
-        case Select(operand):
-            _collect(operand, used)
-        case Call(_, nodes) | ListOf(nodes):
-            for item in nodes:
-                _collect(item, used)
-        case MapOf(entries):
-            for key, value in entries:
-                _collect(key, used)
-                _collect(value, used)
-        case Fold():
-            for part in (node.over, node.initial, node.goes_on, node.step, node.result):
+        case _:
+            for part in parts_of(node):
                 _collect(part, used)
 
 
 def _counted(tree: Node, steps: list[int]) -> Callable[[Kept], Any]:
-    """The answer of a filter with macros, which counts how many items they look at."""
+    """The answer of a filter with macros, counting the items that they visit."""
     answer, rest = framed(tree, VARIABLES)
 
     def counted(asset: Kept) -> Any:
@@ -294,8 +285,8 @@ def _whole(asset: Kept) -> Mapping[str, Any]:
 
 
 def _answer_of_fields(compiled: Compiled, fields: list[str]) -> Callable[[Kept], Any]:
-    """Decodes some fields of the payload alone: of 1.6 KB in many fields, in a third of the time; of a few
-    long texts, it makes no difference.
+    """Decodes only some fields of the payload. For 1.6 KB in many fields, this takes a third of the time; for
+    a few long texts, it makes no difference.
     """
     assert compiled.tree is not None
     names = [f"f{number}" for number in range(len(fields))]

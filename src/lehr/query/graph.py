@@ -1,4 +1,4 @@
-"""What generators read and make, and what assets refer to: as values, for callers that draw them."""
+"""Inputs and outputs of generators, and references between assets, as values for callers that draw them."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _MOST_CIRCLES = 20
 
 
 class GeneratorNode(msgspec.Struct, frozen=True):
-    """A generator, and what came of it.
+    """A generator and its results.
 
     Attributes:
-        line: of the module: where it is defined, or as far as that is not known, its first yield.
+        line: of the module: its definition or, if that is not known, its first yield.
         of: the pattern of the files that it reads; or the type of the assets, or their selector.
         inputs: number of files or assets with a result; None if it reads all of them together.
         makes: number of assets by type.
-        annotates: number of assets by addon; of a policy, by the JSON pointer to what it puts.
+        annotates: number of assets by addon; of a policy, by the JSON pointer that it sets.
         after: generators that make what it reads.
     """
 
@@ -39,7 +39,7 @@ class GeneratorNode(msgspec.Struct, frozen=True):
 
 
 class GeneratorGraph(msgspec.Struct, frozen=True):
-    """How all assets are made.
+    """The origin of all assets.
 
     Attributes:
         files: number of asset files that declare any.
@@ -146,7 +146,7 @@ class ReferenceGraph(msgspec.Struct, frozen=True):
         assets: type by id: those that are selected, and those that they refer to; "" for one that is
             referred to and does not exist.
         edges: by source, then target.
-        circles: ids along each circle, the first also last: of dependencies, then of other references.
+        circles: ids along each cycle, the first also last: of dependencies, then of other references.
     """
 
     assets: dict[AssetId, str]
@@ -176,7 +176,7 @@ def reference_graph(
 
 
 def circles(edges: Iterable[Edge]) -> list[tuple[AssetId, ...]]:
-    """A shortest circle through each asset that is on one and on none before it; the first of them."""
+    """A shortest cycle through each asset that is on one but not on an earlier one; the first of them."""
     ahead: dict[AssetId, list[AssetId]] = {}
     for edge in edges:
         ahead.setdefault(edge.source, []).append(edge.target)
@@ -192,7 +192,7 @@ def circles(edges: Iterable[Edge]) -> list[tuple[AssetId, ...]]:
 
 
 def _drop_loose_ends(ahead: dict[AssetId, list[AssetId]]) -> None:
-    """Drop nodes that lead nowhere, repeatedly, so that the rest leads into circles."""
+    """Repeatedly drop nodes without successors, so that the rest leads into cycles."""
     behind: dict[AssetId, list[AssetId]] = {}
     for source, targets in ahead.items():
         for target in targets:
@@ -208,7 +208,7 @@ def _drop_loose_ends(ahead: dict[AssetId, list[AssetId]]) -> None:
 
 
 def _circle(ahead: Mapping[AssetId, list[AssetId]], start: AssetId) -> tuple[AssetId, ...]:
-    """A shortest way from `start` back to it, both included; empty if there is none."""
+    """A shortest path from `start` back to it, both included; empty if there is none."""
     came_from: dict[AssetId, AssetId] = {}
     queue = [start]
     for id in queue:

@@ -1,4 +1,4 @@
-"""The past of several sources as one: the files of each in the folder in which generation saw them."""
+"""The past of several sources as one, with the files of each in the same folder as during generation."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ class Past(Protocol):
 
 
 History = Callable[[SourceRevision], Past | None]
-"""The past that was kept of a revision; None if none was."""
+"""The stored past of a revision; None if there is none."""
 
 
 def past_of(sources: Iterable[SourceRevision], history: History) -> Past | None:
-    """The past that an incarnation was made from, as far as it was kept; None if nothing was."""
+    """The stored part of the past that an incarnation was made from; None if nothing is stored."""
     found = {source.folder: past for source in sources if (past := history(source)) is not None}
     if not found.keys() - {""}:
         return found.get("")
@@ -41,7 +41,7 @@ def past_of(sources: Iterable[SourceRevision], history: History) -> Past | None:
 
 
 class _Joined:
-    """Pasts by folder; "" for the one whose files are in none."""
+    """Pasts by folder; "" for the one whose files are not in a folder."""
 
     def __init__(self, parts: Mapping[str, Past]) -> None:
         self._parts = parts

@@ -1,4 +1,4 @@
-"""The whole partition at a glance: unsettled assets, and the controls over it."""
+"""An overview of the partition: unsettled assets and active controls."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from lehr.model.attempt import Attempt, Publication
 from lehr.model.control import Control
 from lehr.model.incarnation import Incarnation
 from lehr.model.operation import Operation
-from lehr.model.selector import Selector
 from lehr.query.asset_rows import Row, rows
 from lehr.query.partition_view import Reading
 from lehr.query.wait_conditions import HeldBack, held_back
@@ -22,7 +21,7 @@ class Group(msgspec.Struct, frozen=True):
 
     Attributes:
         count: how many there are.
-        rows: the first of them: those that have had it longest.
+        rows: the first of them, longest in this status first.
         next_at: wall-clock seconds of the earliest turn due among all of them.
     """
 
@@ -56,7 +55,7 @@ class Overview(msgspec.Struct, frozen=True):
 
     @property
     def unsettled(self) -> int:
-        """Number of assets on which something is left to do."""
+        """Number of unsettled assets."""
         return sum(group.count for group in self.groups)
 
     @property
@@ -66,14 +65,13 @@ class Overview(msgspec.Struct, frozen=True):
         return attempt is not None and attempt.publication in (Publication.REFUSED, Publication.UNREADABLE)
 
 
-def survey(reading: Reading, selector: Selector | None = None, most: int = 5) -> Overview:
+def survey(reading: Reading, most: int = 5) -> Overview:
     """Status of the partition.
 
     Args:
-        selector: only the assets that it selects; None for all.
         most: how many assets of a group are named.
     """
-    found = rows(reading, selector)
+    found = rows(reading)
     _version, controls = reading.records.controls(reading.partition, reading.now)
     return Overview(
         newest=reading.newest(),

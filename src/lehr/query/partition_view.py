@@ -11,22 +11,22 @@ from lehr.model.incarnation import Incarnation
 from lehr.sdk.store import Records, Store, StoredIntent
 
 Inert = Callable[[str], bool]
-"""Whether assets of a type have no production. Asked only when needed."""
+"""Whether assets of a type have no production. Only called when needed."""
 
 _LONGEST = 40
-"""Digits of a number that anybody means."""
+"""Maximum number of digits of an incarnation number."""
 
 
 class NoIncarnationError(LehrError):
-    """The request is understood, and there is no such incarnation."""
+    """The request is valid, but the incarnation does not exist."""
 
 
 class Reading:
     """The input of queries.
 
     Attributes:
-        now: wall-clock seconds; ages are counted from it, and it decides which controls are active.
-        inert: see `Inert`. It may be slow at the first call: knowing all types means to import them.
+        now: wall-clock seconds; ages count from it, and it decides which controls are active.
+        inert: see `Inert`. The first call may be slow, because it imports all types.
     """
 
     def __init__(self, store: Store, partition: Partition, now: float, inert: Inert) -> None:
@@ -50,19 +50,19 @@ class Reading:
     def incarnation(self, text: str) -> Incarnation:
         """The incarnation that `text` names: `3`, `hello@3`, `latest`, `previous`, or a time in ISO 8601.
 
-        A time (`2026-01-31T12:00Z`; without a zone, in UTC) names the newest incarnation that was there then.
+        A time (`2026-01-31T12:00Z`; without a zone, in UTC) names the newest incarnation at that time.
 
         Raises:
             NoIncarnationError: it does not exist.
             PrunedError: it can no longer be read.
-            LehrError: the name cannot be understood.
+            LehrError: the name is not valid.
         """
         newest = self.newest()
         if newest is None:
             raise NoIncarnationError(
                 f"partition {self.partition} has no incarnation yet",
                 code="QRY108",
-                fix="see `lehr status` for what became of the last attempt to publish",
+                fix="`lehr status` shows the result of the last attempt to publish",
             )
         sequence = self._sequence(text, newest.sequence)
         known = 0 < sequence <= newest.sequence
@@ -71,7 +71,7 @@ class Reading:
             raise NoIncarnationError(
                 f"there is no incarnation {self.partition}@{str(sequence)[:_LONGEST]}",
                 code="QRY109",
-                why=f"they go from 1 to {newest.sequence}",
+                why=f"the newest is {newest.sequence}",
                 fix="see `lehr get incarnations`",
             )
         self.intent.require_kept(self.partition, sequence)
@@ -81,7 +81,9 @@ class Reading:
         name, marked, number = text.rpartition("@")
         if marked and name != self.partition:
             fix = f"write {self.partition}@{number}"
-            raise NoIncarnationError(f"{text} is not of partition {self.partition}", code="QRY110", fix=fix)
+            raise NoIncarnationError(
+                f"{text} does not belong to partition {self.partition}", code="QRY110", fix=fix
+            )
         if number == "latest":
             return newest
         if number == "previous":
@@ -92,13 +94,13 @@ class Reading:
         if moment is not None:
             return self._as_of(moment, newest)
         raise LehrError(
-            f"{text[:80]!r} names no incarnation",
+            f"{text[:80]!r} is not a valid name of an incarnation",
             code="QRY111",
             fix=f"write 3, {self.partition}@3, latest, previous, or a time such as 2026-01-31T12:00Z",
         )
 
     def _as_of(self, moment: float, newest: int) -> int:
-        """Sequence of the newest incarnation that was there at a time (wall-clock seconds)."""
+        """Sequence of the newest incarnation at a time (wall-clock seconds)."""
         low, high = 0, newest
         while low < high:
             middle = (low + high + 1) // 2
@@ -109,7 +111,7 @@ class Reading:
                 high = middle - 1
         if not low:
             raise NoIncarnationError(
-                f"there was no incarnation of {self.partition} at that time yet",
+                f"{self.partition} had no incarnation at that time yet",
                 code="QRY112",
                 fix="name a later time",
             )
@@ -117,7 +119,7 @@ class Reading:
 
 
 def choose_partition(known: list[Partition], wanted: str | None) -> Partition:
-    """The partition that is meant: the `wanted` one, or the only one there is.
+    """The `wanted` partition, or the only one.
 
     Raises:
         LehrError: there is no such partition, or several to choose from.
@@ -131,16 +133,16 @@ def choose_partition(known: list[Partition], wanted: str | None) -> Partition:
         return Partition(wanted)
     if not known:
         raise LehrError(
-            "nothing was published yet",
+            "nothing published yet",
             code="QRY114",
             why="the state has no partition",
-            fix="see what `lehr run` says, or try `lehr validate`",
+            fix="check the output of `lehr run`, or run `lehr validate`",
         )
     if len(known) > 1:
         raise LehrError(
-            "it is not clear which partition is meant",
+            "the partition is ambiguous",
             code="QRY115",
-            why=f"the state has {', '.join(known)}",
+            why=f"the state has partitions {', '.join(known)}",
             fix="name one with --partition",
         )
     return known[0]

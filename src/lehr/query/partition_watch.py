@@ -1,16 +1,18 @@
 """Watching a partition of a store: one reader of the store for any number of watchers.
 
-A watcher is just a place in the order of incarnations: it is handed one incarnation after the
-other, whenever it asks. So however many watchers there are, and however slow, nothing is buffered
-for any of them; one that falls behind the kept changes must list again.
+A watcher is just a position in the sequence of incarnations: it gets one incarnation after the other,
+whenever it asks. However many and however slow the watchers are, nothing is buffered for them; one that falls
+behind the kept changes must list again.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Sequence
 
+from lehr.base.blocking import Blocking, Inline
 from lehr.base.clock import Clock
 from lehr.base.errors import StalledError, TransientError
 from lehr.model.asset import Asset, AssetId, Partition
@@ -20,10 +22,10 @@ from lehr.sdk.store import PrunedError, Store
 from lehr.sdk.watch import Batch, ListAgainError, Listing
 
 Wanted = Callable[[Asset], bool]
-"""Which assets a watcher wants."""
+"""Whether a watcher wants an asset."""
 
 _MOST_CHANGES = 50_000
-"""Most changes of one incarnation. A watcher of more lists again, which can be done bit by bit."""
+"""Maximum changes of one incarnation. Beyond it, watchers list again, which they can do page by page."""
 
 _KEPT_CHANGES = 50_000
 
@@ -33,7 +35,8 @@ _POLL_SECONDS = 1.0
 class Feed:
     """The changes of each incarnation of a partition.
 
-    `told` hints at a new one; without a hint, a new one is found soon.
+    `notify_published` hints at a new one; without a hint, a new one is found by polling. Methods that are not
+    coroutines and read the store block, and are for threads.
     """
 
     def __init__(
@@ -44,13 +47,16 @@ class Feed:
         *,
         poll: float = _POLL_SECONDS,
         kept: int = _KEPT_CHANGES,
+        reading: Blocking | None = None,
     ) -> None:
-        """It looks every `poll` seconds on its own while a watcher waits.
+        """Polls every `poll` seconds while a watcher waits.
 
         Args:
             kept: changes that are kept in memory, for watchers that ask at about the same time.
+            reading: runs reads of the store; by default they are run where they are asked for.
         """
         self.partition = partition
+        self.reading = reading or Inline()
         self._poll = poll
         self._most_kept = kept
         self._store = store
@@ -58,29 +64,35 @@ class Feed:
         self._kept: OrderedDict[int, Sequence[AssetChange]] = OrderedDict()
         self._weight = 0
         self._news = asyncio.Event()
+        self._hint = asyncio.Event()
         self._looking: asyncio.Task[None] | None = None
         self._waiters = 0
         self._newest = 0
+        self._announced = 0
         self._failure: StalledError | None = None
 
     @property
-    def newest(self) -> int:
-        """Sequence of the newest incarnation; 0 before the first."""
-        newest = self._store.intent.newest(self.partition)
-        return 0 if newest is None else newest.sequence
-
-    @property
-    def heard_of(self) -> int:
+    def announced(self) -> int:
         """Sequence of the newest incarnation that was announced or found."""
-        return self._newest
+        return max(self._newest, self._announced)
 
-    def told(self) -> None:
-        """There may be a new incarnation."""
-        newest = self.newest
+    def notify_published(self, sequence: int = 0) -> None:
+        """Signal that there may be a new incarnation, and which, if that is known."""
+        self._announced = max(self._announced, sequence)
+        self._hint.set()
+
+    async def newest(self) -> int:
+        """Sequence of the newest incarnation that can be read; 0 before the first.
+
+        Raises:
+            TransientError, StalledError: the store cannot be read.
+        """
+        header = await self.reading.run(self._store.intent.newest, self.partition)
         self._failure = None
-        if newest > self._newest:
-            self._newest = newest
+        if header is not None and header.sequence > self._newest:
+            self._newest = header.sequence
             self._wake()
+        return 0 if header is None else header.sequence
 
     def _wake(self) -> None:
         self._news.set()
@@ -90,7 +102,7 @@ class Feed:
         """Changes of an incarnation, by id.
 
         Raises:
-            ListAgainError: it was pruned, or has changed too much.
+            ListAgainError: it was pruned, or changed too much.
             TransientError: it cannot be read now.
         """
         known = self._kept.get(sequence)
@@ -100,9 +112,7 @@ class Feed:
         if header is None:  # reads may lag behind notifications
             raise TransientError(f"incarnation {self.partition}@{sequence} cannot be read yet", code="QRY124")
         if header.added + header.changed + header.removed > _MOST_CHANGES:
-            raise ListAgainError(
-                sequence - 1, f"{header.name} has changed more than {_MOST_CHANGES:,} assets"
-            )
+            raise ListAgainError(sequence - 1, f"{header.name} changed more than {_MOST_CHANGES:,} assets")
         try:
             found = tuple(self._store.intent.changes(self.partition, sequence - 1, sequence))
         except PrunedError as error:
@@ -124,13 +134,12 @@ class Feed:
             self._weight -= len(dropped) + 1
 
     async def wait(self, after: int, seconds: float) -> bool:
-        """Wait until there is an incarnation after `after`. False if there is none in so many seconds.
+        """Wait until there is an incarnation after `after`. False if there is none within that many seconds.
 
         Raises:
             TransientError, StalledError: the store cannot be read.
         """
-        self.told()
-        if self._newest > after:
+        if await self.newest() > after:
             return True
         self._waiters += 1
         if self._looking is None:
@@ -151,15 +160,18 @@ class Feed:
         return True
 
     async def _look(self) -> None:
-        """Find incarnations that were not announced, while a watcher waits."""
+        """Find new incarnations, announced or not, while a watcher waits."""
         while True:
-            await self._clock.sleep(self._poll)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._poll):
+                    await self._hint.wait()
+            self._hint.clear()
             try:
-                self.told()
+                await self.newest()
             except TransientError:
                 continue
             except StalledError as error:
-                # A watcher would wait for ever for what cannot be read.
+                # Otherwise a watcher would wait forever for data that cannot be read.
                 self._failure = error
                 self._wake()
 
@@ -167,7 +179,7 @@ class Feed:
 class PartitionWatch:
     """A partition, or a wanted part of it. Implements `lehr.sdk.watch.Watchable`.
 
-    An asset that is no longer wanted is gone for a watcher, whatever happened to it.
+    An asset that is no longer wanted is gone for a watcher, even if it still exists.
     """
 
     def __init__(
@@ -179,7 +191,7 @@ class PartitionWatch:
         wanted: Wanted = lambda asset: True,
         heartbeat: float = 10.0,
     ) -> None:
-        """When nothing happens for `heartbeat` seconds, an empty batch comes. `types` are those wanted."""
+        """Yields an empty batch if nothing happens for `heartbeat` seconds. `types` are those wanted."""
         self._store = store
         self._feed = feed
         self._types = types
@@ -187,18 +199,18 @@ class PartitionWatch:
         self._heartbeat = heartbeat
 
     async def list(self) -> Listing:
-        sequence = self._feed.newest
+        sequence = await self._feed.newest()
         assets = self._store.intent.assets(self._feed.partition, sequence, self._types) if sequence else ()
         return Listing(sequence, filter(self._wanted, assets))
 
     async def watch(self, after: int) -> AsyncIterator[Batch]:
-        newest = self._feed.newest
+        newest = await self._feed.newest()
         if after > newest:
-            raise ListAgainError(after, f"the newest incarnation is {newest}: the state is another one")
+            raise ListAgainError(after, f"the newest incarnation is {newest}: this is another state")
         while True:
             if await self._feed.wait(after, self._heartbeat):
                 after += 1
-                yield self.batch(after)
+                yield await self._feed.reading.run(self.batch, after)
             else:
                 yield Batch(after)
 

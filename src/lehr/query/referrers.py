@@ -1,4 +1,4 @@
-"""Reverse references: what points at an asset, through which field, and what points at that."""
+"""Reverse references: the assets that refer to an asset, directly or indirectly, and through which field."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class Referrer(msgspec.Struct, frozen=True):
     """An asset that refers to another.
 
     Attributes:
-        path: JSON pointer into its document, to where it does.
+        path: JSON pointer to the reference in its document.
         to: the target.
-        depth: 1 for what refers to the asset that was asked about, 2 for what refers to that, and so on.
+        depth: 1 for direct referrers, 2 for their referrers, and so on.
     """
 
     id: AssetId
@@ -37,9 +37,9 @@ def referrers(
     """The referrers of the asset `id`, and theirs; each asset's referrers are listed once.
 
     Args:
-        field: only through this one, as `matches` has it: references in one field are one hierarchy
-            over the assets, and those in another are another.
-        most_deep: how far to go; None for the whole subtree.
+        field: only through this one, in the sense of `matches`: the references in each field form a hierarchy
+            of their own.
+        most_deep: maximum depth; None for the whole subtree.
     """
     met = {id}
     level = [id]
@@ -76,19 +76,24 @@ def _leads(wanted: list[str], found: list[str]) -> bool:
         return not wanted
     if wanted and wanted[0] in ("*", found[0]) and _leads(wanted[1:], found[1:]):
         return True
-    # An item of a list or a map is in its field, whichever item it is.
+    # Any item of a list or a map belongs to its field.
     return (not wanted or found[0].isdecimal()) and _leads(wanted, found[1:])
 
 
+def behind_now(reading: Reading) -> Behind:
+    """References in force."""
+    return lambda id: reading.intent.mentioned_by(AssetKey(reading.partition, id))
+
+
 def behind_at(reading: Reading, sequence: int, registry: Registry) -> Behind:
-    """References in any incarnation: of all past referrers, those in it.
+    """References in any incarnation: those of all past referrers that are in it.
 
     Args:
-        registry: types as they are there.
+        registry: its types.
     """
 
     def behind(id: AssetId) -> Iterator[tuple[AssetId, str]]:
-        for source in reading.intent.once_mentioned_by(AssetKey(reading.partition, id)):
+        for source in reading.intent.past_and_present_referrers(AssetKey(reading.partition, id)):
             asset = reading.intent.asset(AssetKey(reading.partition, source), sequence)
             for mention in () if asset is None else registry.mentions(asset):
                 if mention.target == id:

@@ -1,4 +1,4 @@
-"""An incarnation as another partition reads it: pinned by its digest, which is recomputed."""
+"""An incarnation of another partition, pinned by its digest, which is recomputed."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from lehr.model.merkle import incarnation_digest
 from lehr.sdk.store import Store
 from lehr.store.archive import open_archive
 
-_PROMOTE = "promote it once more: lehr promote"
+_PROMOTE = "promote it again with lehr promote"
 
 
 def released_in(store: Store, place: PartitionPlace) -> list[Asset]:
-    """The assets of the incarnation that `place` pins, out of the state that published it.
+    """The assets of the incarnation that `place` pins, from the state that published it.
 
     Raises:
-        StalledError: it is not there, was pruned, or is not the one that is meant.
+        StalledError: it does not exist, was pruned, or does not match the pin.
         TransientError: the state cannot be read now.
     """
     partition = Partition(place.partition)
@@ -29,10 +29,10 @@ def released_in(store: Store, place: PartitionPlace) -> list[Asset]:
     if header is None:
         newest = store.intent.newest(partition)
         raise StalledError(
-            f"there is no incarnation {place.name} in {place.state}",
+            f"{place.state} has no incarnation {place.name}",
             code="QRY116",
-            why=f"the newest is {newest.name}" if newest else f"partition {partition} is not known there",
-            fix="mend `partition`, `state` or `incarnation`",
+            why=f"the newest is {newest.name}" if newest else f"it does not contain partition {partition}",
+            fix="correct `partition`, `state` or `incarnation`",
         )
     _check_header(header, place)
     store.intent.require_kept(partition, place.incarnation)
@@ -40,10 +40,10 @@ def released_in(store: Store, place: PartitionPlace) -> list[Asset]:
 
 
 def released_in_archive(path: Path, place: PartitionPlace) -> list[Asset]:
-    """The assets of the incarnation that `place` pins, out of the file that it was exported to.
+    """The assets of the incarnation that `place` pins, from the file that it was exported to.
 
     Raises:
-        StalledError: the file cannot be read, was changed, or holds another incarnation.
+        StalledError: the file cannot be read, was changed, or contains another incarnation.
     """
     with open_archive(path) as archive:
         _check_header(archive.header, place)
@@ -53,7 +53,7 @@ def released_in_archive(path: Path, place: PartitionPlace) -> list[Asset]:
 def _check_header(header: Incarnation, place: PartitionPlace) -> None:
     if header.name != place.name:
         raise StalledError(
-            f"{place.archive} holds {header.name}, not {place.name}",
+            f"{place.archive} contains {header.name}, not {place.name}",
             code="QRY117",
             fix=f"name another file, or {_PROMOTE}",
         )
@@ -62,7 +62,7 @@ def _check_header(header: Incarnation, place: PartitionPlace) -> None:
 
 
 def _verified(assets: Iterable[Asset], place: PartitionPlace) -> list[Asset]:
-    """All `assets`, once every digest was recomputed."""
+    """All `assets`, after recomputing every digest."""
     found = list(assets)
     digest = incarnation_digest(
         (asset.id, digest_all((asset.id, asset.type, asset.body.decode()))) for asset in found
@@ -74,9 +74,9 @@ def _verified(assets: Iterable[Asset], place: PartitionPlace) -> list[Asset]:
 
 def _another(place: PartitionPlace, found: Digest) -> StalledError:
     return StalledError(
-        f"{place.name} is not what its pin says",
+        f"{place.name} does not match its pin",
         code="QRY118",
-        why=f"its digest is {short(found)}, and {short(place.digest)} was pinned: it was changed, is of "
-        "another state, or the pin was written by hand",
-        fix=f"look what it is; if it is what you mean, {_PROMOTE}",
+        why=f"its digest is {short(found)}, but {short(place.digest)} was pinned: it was changed, belongs to "
+        "another state, or the pin was edited by hand",
+        fix=f"review it; if it is the right one, {_PROMOTE}",
     )

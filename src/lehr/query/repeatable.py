@@ -1,4 +1,4 @@
-"""Whether two builds of one snapshot make the same: the guarantee of generation (invariant I11)."""
+"""Whether two builds of one snapshot give the same result: the guarantee of generation (invariant I11)."""
 
 from __future__ import annotations
 
@@ -16,9 +16,7 @@ from lehr.query.compare import FieldChange, Kind, changes_between, compare_asset
 from lehr.sdk.generation import Generated
 
 _LONGEST = 60
-_CAUSES = (
-    "sort what comes out of a set, and derive nothing from id(), hash() or the default text of an object"
-)
+_CAUSES = "sort the items of sets, and do not use id(), hash() or the default repr() of objects"
 
 
 def unrepeatable(one: Generated, other: Generated) -> tuple[Diagnostic, ...]:
@@ -36,13 +34,13 @@ def unrepeatable(one: Generated, other: Generated) -> tuple[Diagnostic, ...]:
 
 
 def misremembered(clean: Generated, remembering: Generated, memo: str) -> tuple[Diagnostic, ...]:
-    """The same for a build that reused, from the file `memo`, the results of earlier ones."""
+    """The same for a build that reused results of earlier builds from the file `memo`."""
     return tuple(
         replace(
             item,
             code="GEN038",
-            what="what was kept of earlier builds is not what is made now",
-            fix=f"something that is installed was changed where it lies: end `lehr run`, delete {memo}, and "
+            what="the cached results of earlier builds differ from a new build",
+            fix=f"an installed package was probably modified in place: stop `lehr run`, delete {memo}, and "
             "start it again",
         )
         for item in unrepeatable(clean, remembering)
@@ -73,13 +71,13 @@ def _difference(
 ) -> Diagnostic:
     name = "the build" if by is None else by.generator
     if field is None:
-        found = f"one build has asset {change.id}, and another has not"
+        found = f"only one of two builds has asset {change.id}"
     else:
         found = f"{field.path} of {change.id} is {' in one build and '.join(_sides(field))} in another"
     more = f" ({count:,} assets differ)" if count > 1 else ""
     return Diagnostic(
         code="GEN035",
-        what=f"{name} does not make the same of the same input",
+        what=f"{name} gave different results for the same input",
         why=f"{found}{more}",
         fix=_CAUSES,
         subject=change.id,
@@ -94,13 +92,13 @@ def _sides(field: FieldChange) -> Iterator[str]:
 
 
 def _other_problems(one: Generated, other: Generated) -> Diagnostic:
-    """Builds that find different problems: the first that only one of them finds, with the place it names."""
+    """For builds with different problems: the first problem that only one of them reports."""
     both = (*one.diagnostics, *other.diagnostics)
     first = next((item for item in both if _in_one(item, one, other)), both[0])
     return Diagnostic(
         code="GEN035",
-        what="two builds of the same input find different problems",
-        why=f"only one of them finds this: {first.what}",
+        what="two builds of the same input report different problems",
+        why=f"only one of them reports: {first.what}",
         fix=_CAUSES,
         subject=first.subject,
         at=first.at,

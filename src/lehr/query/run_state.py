@@ -1,4 +1,4 @@
-"""Whether a `lehr run` is active on a state, and when it last looked at the source and at production."""
+"""Whether a `lehr run` is active on a state, and when it last checked the source and production."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from lehr.base.moments import Moment
 
 
 class History(msgspec.Struct, frozen=True, kw_only=True):
-    """The history that an active `lehr run` keeps when it prunes automatically, besides what is needed.
+    """The history that an active `lehr run` keeps when it prunes, in addition to what it needs.
 
     Attributes:
-        seconds: anything younger is kept.
-        incarnations: the newest so many are kept.
+        seconds: everything younger is kept.
+        incarnations: number of newest incarnations that are kept.
         pruned_at: when it last removed something; None if it has removed nothing since it started.
     """
 
@@ -22,18 +22,18 @@ class History(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunState(msgspec.Struct, frozen=True, kw_only=True):
-    """The `lehr run` of a state, as it is at one moment.
+    """The `lehr run` of a state at one moment.
 
     Attributes:
-        active: it runs and answers.
-        now: wall-clock seconds of this answer, by the clock of that machine.
-        process: its process id; with `active` False, a process that starts or ends and does not
-            answer yet.
-        partition: the one that it keeps as intended.
+        active: it is running and answers.
+        now: wall-clock seconds of this answer, by the clock of its machine.
+        process: its process id; if not `active`, a process that is starting or ending and does not
+            answer.
+        partition: the one that it enforces.
         seen_at: wall-clock seconds of the last sign of life; None if there never was one.
-        source_looked_at: when its last completed look at the source began.
+        source_looked_at: start of its last completed check of the source.
         production_looked_at: when it last compared an asset with production.
-        history: the history it keeps; None where it prunes nothing automatically, or is not active.
+        history: the history it keeps; None if it does not prune automatically, or is not active.
     """
 
     active: bool
@@ -47,5 +47,5 @@ class RunState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def idle(now: float) -> RunState:
-    """No `lehr run`, and none that was ever seen."""
+    """No `lehr run`, now or in the past."""
     return RunState(active=False, now=now)

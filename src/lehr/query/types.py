@@ -44,14 +44,14 @@ _MESSAGE_KINDS = {
     "bytes": "bytes in base64",
     "double": "number",
     "duration": "seconds such as 1.5s",
-    "float": "number of 32 bits",
-    "int32": "integer of 32 bits",
-    "int64": "integer of 64 bits",
+    "float": "32-bit number",
+    "int32": "32-bit integer",
+    "int64": "64-bit integer",
     "list": "list",
     "struct": "mapping",
     "timestamp": "time such as 2026-11-21T18:00:00Z",
-    "uint32": "integer of 32 bits, not negative",
-    "uint64": "integer of 64 bits, not negative",
+    "uint32": "unsigned 32-bit integer",
+    "uint64": "unsigned 64-bit integer",
     "value": "anything",
 }
 """Names of the kinds of protobuf's JSON form."""
@@ -61,10 +61,10 @@ class FieldPage(msgspec.Struct, frozen=True):
     """One field.
 
     Attributes:
-        kind: what it holds, in words; limits: what keeps a value from being right.
+        kind: kind of value, as text; limits: restrictions on the value.
         default: as JSON; None without a default.
         meaning: its purpose; may be empty.
-        fields: those within it.
+        fields: nested fields.
     """
 
     name: str
@@ -83,7 +83,7 @@ class TypePage(msgspec.Struct, frozen=True):
         role: `production`, `governance`, `reference` (no production) or `addon`.
         origin: where it comes from: a package, or the asset that declares it.
         form: `json` or `protobuf`: how values are written.
-        version: counts the forms that it has had.
+        version: number of its current form.
     """
 
     name: str
@@ -102,7 +102,7 @@ def pages(registry: Registry) -> list[TypePage]:
 
 
 def page(registry: Registry, name: str) -> TypePage:
-    """Everything that is known of a type or addon.
+    """The description of a type or addon.
 
     Raises:
         KeyError: there is no type of this name.
@@ -137,7 +137,7 @@ def find(registry: Registry, text: str) -> tuple[TypePage, FieldPage | None]:
     known = (*registry.types, *registry.addons)
     fitting = [name for name in known if text == name or text.startswith(f"{name}.")]
     if not fitting:
-        raise LehrError(f"there is no type {text}", code="QRY122", fix="see `lehr types`")
+        raise LehrError(f"unknown type {text}", code="QRY122", fix="`lehr types` lists all types")
     found = page(registry, max(fitting, key=len))
     field, fields = None, found.fields
     for part in text.removeprefix(found.name).split(".")[1:]:
@@ -145,7 +145,9 @@ def find(registry: Registry, text: str) -> tuple[TypePage, FieldPage | None]:
         if field is None:
             names = ", ".join(item.name for item in fields) or "none"
             raise LehrError(
-                f"{found.name} has no field {part} there", code="QRY123", fix=f"its fields are: {names}"
+                f"{found.name} has no field {part} at that place",
+                code="QRY123",
+                fix=f"its fields: {names}",
             )
         fields = field.fields
     return found, field
@@ -165,7 +167,7 @@ class _Reading:
     def fields(self, node: Mapping[str, Any], path: str, within: tuple[int, ...]) -> Iterator[FieldPage]:
         """The fields of a mapping at `path`, within mappings that are known by identity."""
         node = _resolved(node, self._root)
-        if id(node) in within:  # of its own kind again: its fields have been listed
+        if id(node) in within:  # a recursive mapping: its fields are already listed
             return
         meanings = _attributes(node.get("description", ""))
         required = set(node.get("required", ()))
@@ -246,7 +248,7 @@ _MOST_STEPS = 20
 
 
 def _inner(field: Mapping[str, Any], root: Mapping[str, Any]) -> tuple[Mapping[str, Any] | None, str]:
-    """Whatever has fields within a field: itself, its items, or its values; and the step to there."""
+    """The nested mapping of a field: itself, its items or its values; with the path to it."""
     for item, step in ((field, ""), (field.get("items"), "/*"), (field.get("additionalProperties"), "/*")):
         if isinstance(item, Mapping):
             found = _resolved(item, root)

@@ -1,4 +1,4 @@
-"""Whether awaited conditions of assets hold: pure rules, asked again and again."""
+"""Whether awaited conditions of assets hold: pure functions, called repeatedly."""
 
 from __future__ import annotations
 
@@ -20,19 +20,17 @@ from lehr.query.partition_view import Reading
 from lehr.query.run_state import RunState
 from lehr.sdk.store import PrunedError
 
-"""Reason of assets that are converged at the incarnation that they are pinned to."""
-
 _SHOWN = 12
-"""Characters of a revision."""
+"""Number of characters shown of a revision."""
 
 
 class Unmet(msgspec.Struct, frozen=True):
     """The remaining obstacles of a wait.
 
     Attributes:
-        what: one line for each thing; empty once nothing is left.
-        final: waiting longer would not help: a person has to act first.
-        fix: what that person can do.
+        what: one line for each obstacle; empty if there is none.
+        final: waiting longer would not help: an operator must act first.
+        fix: what the operator can do.
     """
 
     what: tuple[str, ...] = ()
@@ -55,37 +53,37 @@ class HeldBack(msgspec.Struct, frozen=True):
 
 
 def missing_run(run: RunState, partition: str | None, place: str, seen: str) -> Unmet:
-    """What is missing for anything to happen: a `lehr run` for this partition.
+    """The obstacle if no `lehr run` is active for this partition.
 
     Args:
-        partition: the awaited one; None for whichever it keeps.
+        partition: the awaited one; None for any.
         place: state folder, or URL of the server.
-        seen: when a `lehr run` was last seen, for people; "" if never.
+        seen: when a `lehr run` was last seen, as text; "" if never.
     """
     if not run.active and run.process is not None:
         return Unmet((f"`lehr run` (process {run.process}) does not answer yet",))
     if not run.active:
-        ago = f"the last one was seen {seen}" if seen else "none was ever active there"
+        ago = f"last seen {seen}" if seen else "never active there"
         what = f"no `lehr run` is active on {place}; {ago}"
         return Unmet(
             (what,),
             final=True,
-            fix="start `lehr run`, or name the right state with --state (on another machine: --server)",
+            fix="start `lehr run`, or name the right state with --state (or --server for another machine)",
         )
     if partition is not None and run.partition not in (None, partition):
-        what = f"the `lehr run` on {place} keeps partition {run.partition}, not {partition}"
+        what = f"the `lehr run` on {place} enforces partition {run.partition}, not {partition}"
         return Unmet((what,), final=True, fix=f"start `lehr run` on the workspace of {partition}")
     return MET
 
 
 def unpublished(attempt: Attempt | None, newest: Incarnation | None) -> Unmet:
-    """What is missing for the newest commit to be in force.
+    """The obstacle if the newest commit is not in force.
 
     Args:
-        attempt: what the newest look at the source resulted in.
+        attempt: result of the newest pass over the source.
     """
     if attempt is None:
-        return Unmet(("the source was not read yet",))
+        return Unmet(("the source has not been read yet",))
     revision = revision_of(attempt)
     if attempt.publication is Publication.REFUSED:
         return Unmet((refusal(attempt),), final=True, fix="see `lehr why --all`, and commit a fix")
@@ -98,7 +96,7 @@ def unpublished(attempt: Attempt | None, newest: Incarnation | None) -> Unmet:
 
 
 def refusal(attempt: Attempt) -> str:
-    """The refusal of the newest commit, in a line."""
+    """The refusal of the newest commit, on one line."""
     found = errors(attempt.diagnostics)
     first = f": {found[0].what}" if found else ""
     more = "" if len(found) < 2 else f" (1 of {len(found)} problems)"
@@ -116,10 +114,10 @@ def revision_of(attempt: Attempt) -> str:
 
 
 def unconverged(reading: Reading, found: Sequence[Row], *, allow_pinned: bool) -> Unmet:
-    """What is missing for assets to be as in the newest incarnation.
+    """The obstacles if assets do not match the newest incarnation.
 
     Args:
-        allow_pinned: an asset that a pin holds back counts once it is as its pin requires.
+        allow_pinned: an asset held back by a pin counts once it matches its pin.
     """
     pending = not_converged(reading, found)
     if pending:
@@ -127,22 +125,22 @@ def unconverged(reading: Reading, found: Sequence[Row], *, allow_pinned: bool) -
     held = () if allow_pinned else held_back(reading, found)
     if held:
         what = (f"{item.id}: pinned to {reading.partition}@{item.incarnation}" for item in held)
-        return Unmet(tuple(what), final=True, fix="`lehr unpin` them, or pass --allow-pinned")
+        return Unmet(tuple(what), final=True, fix="lift the pins with `lehr unpin`, or pass --allow-pinned")
     return MET
 
 
 def not_converged(reading: Reading, found: Iterable[Row]) -> list[Row]:
-    """Those of `found` on which something is left to do, for the newest incarnation or their pin.
+    """Those of `found` that are not settled at the newest incarnation or their pin.
 
-    A status alone may be older than the newest incarnation, or than a pin. So what was last applied
-    to, or found in, production must have the content that is intended now.
+    The status alone may be older than the newest incarnation or the pin. Therefore the content last applied
+    to, or found in, production must be the one that is intended now.
     """
     pin_of = _pinning(reading)
     return [row for row in found if not (row.settled and _as_intended_now(reading, row, pin_of))]
 
 
 def held_back(reading: Reading, found: Iterable[Row]) -> tuple[HeldBack, ...]:
-    """Those of `found` whose pin keeps them at other content than the newest incarnation's."""
+    """Those of `found` whose pin keeps them at content other than the newest incarnation's."""
     pin_of = _pinning(reading)
     held = []
     for row in found:
@@ -150,7 +148,7 @@ def held_back(reading: Reading, found: Iterable[Row]) -> tuple[HeldBack, ...]:
         holds = None if last is None else pin_of(last[0])
         if last is None or holds is None or holds.incarnation is None:
             continue
-        kept = _asset_at(reading, row.id, holds.incarnation)
+        kept = asset_at(reading, row.id, holds.incarnation)
         if kept is None or kept.digest != last[0].digest:
             held.append(HeldBack(row.id, holds.incarnation, holds.expires_at))
     return tuple(held)
@@ -162,12 +160,13 @@ def not_at(found: Iterable[Row], status: Status) -> list[Row]:
 
 
 def _pinning(reading: Reading) -> Callable[[Asset], Control | None]:
-    """Which pin holds an asset, by the rule that its turns go by."""
+    """The pin of an asset, by the same rule as in its turns."""
     _version, controls = reading.records.controls(reading.partition, reading.now)
     return lambda asset: pin(asset, 0, controls).pin
 
 
-def _asset_at(reading: Reading, id: AssetId, sequence: int) -> Asset | None:
+def asset_at(reading: Reading, id: AssetId, sequence: int) -> Asset | None:
+    """An asset as of an incarnation; None if it is not there, or the incarnation is pruned."""
     try:
         return reading.intent.asset(AssetKey(reading.partition, id), sequence)
     except PrunedError:
@@ -190,5 +189,6 @@ def _as_intended_now(reading: Reading, row: Row, pin_of: Callable[[Asset], Contr
         intended = reading.intent.asset(key, holds.incarnation)
     elif entry.content >= came_with:
         return True
-    applied = _asset_at(reading, row.id, entry.content)  # pruned: it was out of production, and has come back
+    # If that incarnation is pruned, the asset was out of production, and is declared again.
+    applied = asset_at(reading, row.id, entry.content)
     return applied is not None and intended is not None and applied.digest == intended.digest

@@ -1,4 +1,4 @@
-"""Check plugins: may this push go *now*?
+"""Check plugins: may this push start *now*?
 
 The contract, for authors:
 
@@ -7,14 +7,14 @@ The contract, for authors:
   that a freeze takes effect immediately.
 * Checks propose, admission decides: shares of a limit go into `Verdict.reservations`.
 * A verdict that waits names what would unblock it, and when it may change automatically.
-* An exception counts as "wait": a check that cannot answer never lets a push through.
+* An exception counts as "wait": a check that cannot answer never allows a push.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from typing import ClassVar, Protocol
+from typing import ClassVar, Protocol, TypeVar
 
 import msgspec
 
@@ -22,18 +22,22 @@ from lehr.model.asset import Asset, AssetId
 from lehr.model.control import Control
 from lehr.model.decision import Reservation, Verdict
 from lehr.model.diff import Diff, Target
+from lehr.model.operation import Purpose
 from lehr.model.selector import Selector
-from lehr.model.types import Mention, Registry
+from lehr.model.types import Mention
+
+T = TypeVar("T")
 
 
 class CheckRequest(msgspec.Struct, frozen=True):
-    """The push that is asked for.
+    """The push that the check judges.
 
     Attributes:
         asset: at the content incarnation (`target.incarnation`).
         governing: sequence of the newest incarnation, which checks are configured by.
         now: wall-clock seconds.
         newest: the asset as intent last had it; another one than `asset` where a pin holds it.
+        purpose: why the asset is pushed.
     """
 
     target: Target
@@ -42,6 +46,7 @@ class CheckRequest(msgspec.Struct, frozen=True):
     governing: int
     now: float
     newest: Asset
+    purpose: Purpose = Purpose.FORWARD
 
     def selected(self, selector: Selector) -> bool:
         """Whether `selector` selects the pushed asset, as intent last had it or as it is pushed now.
@@ -68,9 +73,25 @@ class Referrer(msgspec.Struct, frozen=True):
 class CheckReader(Protocol):
     """Everything that checks may look at."""
 
-    @property
-    def registry(self) -> Registry:
-        """Types, to decode payloads and addons with."""
+    def payload(self, asset: Asset, kind: type[T]) -> T:
+        """The payload of an asset as `kind`; of a declared type, as `dict`.
+
+        Raises:
+            TypeError: the asset is of another type.
+            StalledError: it is of a version that cannot become the newest.
+        """
+        ...
+
+    def addon(self, asset: Asset, name: str, kind: type[T]) -> T | None:
+        """The addon `name` of an asset as `kind`; None when the asset has none.
+
+        Raises:
+            StalledError: as `payload`.
+        """
+        ...
+
+    def dependencies(self, asset: Asset) -> Sequence[AssetId]:
+        """Assets that are pushed before this one, each once, in order of mention."""
         ...
 
     def governing(self, type: str) -> Sequence[Asset]:
@@ -93,7 +114,7 @@ class CheckReader(Protocol):
         ...
 
     async def diff(self, id: AssetId, *, settled: bool = False) -> Diff | None:
-        """What another asset's plugin reports at the content incarnation of the push.
+        """The diff of another asset at the content incarnation of the push, as its plugin reports it.
 
         For another goal than PRESENT, at the governing incarnation: an asset that leaves must wait
         for what others will become. A push under way counts as a difference with unknown effects.

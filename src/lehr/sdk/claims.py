@@ -74,7 +74,7 @@ class Claims(Protocol):
     async def conflicts(
         self, partition: Partition, claims: Mapping[AssetId, Collection[str]]
     ) -> Sequence[Conflict]:
-        """What keeps `claims`, everything that these assets claim from now on, from being taken.
+        """The conflicts of `claims`: everything that these assets claim from now on.
 
         Of our own partition, every other asset counts as a holder.
         """
@@ -92,7 +92,7 @@ class Claims(Protocol):
 
         Args:
             only: whether these are all claims of the assets; their other claims are then released.
-            over: assets of ours that do not keep what they hold.
+            over: assets of ours that lose what they hold.
         """
         ...
 
@@ -105,7 +105,7 @@ class Claims(Protocol):
         ...
 
     async def release(self, partition: Partition, assets: Collection[AssetId]) -> None:
-        """Give up everything that `assets` hold."""
+        """Release everything that `assets` hold."""
         ...
 
     async def close(self) -> None:

@@ -19,7 +19,7 @@ class Ids:
     def propose(self, name: str) -> str:
         """An asset id that reads like `name`, whose slashes divide it.
 
-        What an id cannot hold becomes a hyphen; a name that is long, or taken, gets a suffix.
+        Other characters become hyphens; a name that is long or taken gets a suffix.
         """
         parts = (_FOREIGN.sub("-", part).strip("-").lstrip(".:@-") for part in name.split("/"))
         id = "/".join(part for part in parts if part) or "unnamed"

@@ -45,7 +45,7 @@ class OvertakenError(TransientError):
     """A newer snapshot will be generated instead; results so far are remembered."""
 
     def __init__(self) -> None:
-        super().__init__("a newer revision is there before all of this one was made", code="SDK101")
+        super().__init__("a newer revision arrived before this one was complete", code="SDK101")
 
 
 class Generation(Protocol):

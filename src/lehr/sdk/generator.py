@@ -158,7 +158,7 @@ def _only(path: str, content: bytes, load: _Load) -> Any:
 
 
 class AssetView(msgspec.Struct, frozen=True):
-    """An asset as other generators see it: everything as plain data, every default spelt out."""
+    """An asset as other generators see it: everything as plain data, every default written out."""
 
     id: str
     type: str
@@ -243,7 +243,7 @@ def for_all_assets(
 
 
 def declaration(function: object) -> Declaration | None:
-    """What was declared for `function`; None when it is not a generator."""
+    """The declaration of `function`; None when it is not a generator."""
     found = getattr(function, _MARK, None)
     return found if isinstance(found, Declaration) else None
 
@@ -261,7 +261,7 @@ def _selected(type: str | Iterable[str], ids: str | Iterable[str], labels: Mappi
     except LehrError as error:
         raise ValueError(f"{error.what}; {error.why}".strip("; ")) from error
     if read != selector:
-        raise ValueError(f"{text} cannot be told from another selector: leave out the commas")
+        raise ValueError(f"{text} is ambiguous: leave out the commas")
     return text
 
 
@@ -277,15 +277,13 @@ def _is_another(before: Any, function: Any) -> bool:
 def _declare(item: Declaration) -> Callable[[Function], Function]:
     def mark(function: Function) -> Function:
         if not hasattr(function, "__code__"):
-            raise TypeError(
-                f"a generator is a plain function, and this is an object of {type(function).__name__}"
-            )
+            raise TypeError(f"a generator must be a plain function, and this is a {type(function).__name__}")
         if declaration(function) is not None:
-            raise ValueError("a function is one generator: give each decorator a function of its own")
+            raise ValueError("a function can be only one generator: give each decorator its own function")
         name = function.__name__
         before = function.__globals__.get(name)
         if declaration(before) is not None and _is_another(before, function):
-            raise ValueError(f"another generator is called {name} as well, and would be lost")
+            raise ValueError(f"another generator has the name {name}, and one of the two would be lost")
         setattr(function, _MARK, item)
         return function
 

@@ -6,9 +6,10 @@ The contract, for authors:
   the state. Memory of earlier calls may only be a hint (`watch`).
 * `diff` reads and never writes. Called twice with nothing changed, it returns the same twice.
 * `push` is idempotent, and after it ended DONE the next `diff` is empty.
-* Both read intent through the `Reader` alone. What they read becomes part of the content
-  digest, and wakes the asset when it changes.
-* Exceptions: `TransientError` (try again with backoff), `StalledError` (needs a person or new
+* Both read intent through the `Reader` alone. Everything they read becomes part of the content
+  digest, and wakes the asset when it changes. A reader may raise `NeedError`, which they let pass: `diff` is
+  then repeated. `push` is not, so it reads what `diff` has read or the payload refers to.
+* Exceptions: `TransientError` (try again with backoff), `StalledError` (needs an operator or new
   intent), `WaitingError` (not before a time). Out of `diff`, any other exception counts as
   transient; out of `push`, any other exception, a timeout and a cancellation count as
   *unknown*: nothing is touched again before `status` and `diff` have looked.
@@ -26,13 +27,16 @@ from typing import Any, ClassVar, Protocol, TypeVar
 
 import msgspec
 
-from lehr.base.errors import StalledError
+from lehr.base.errors import LehrError, StalledError
 from lehr.model.asset import Asset, AssetId, AssetKey, Partition
 from lehr.model.diff import Diff, Goal, Target
 from lehr.model.evolution import FIRST
 from lehr.model.operation import Operation, Outcome, Progress
 
 T = TypeVar("T")
+
+IndexedDiff = tuple[int, Diff | LehrError]
+"""Index of a request, and its diff or the error that it ends with."""
 
 
 class Reader(Protocol):
@@ -44,10 +48,10 @@ class Reader(Protocol):
         ...
 
     def asset(self, id: AssetId) -> Asset | None:
-        """The asset, or None if the incarnation has none of this id (that is recorded too).
+        """The asset, or None if the incarnation has none with this id (that is also recorded).
 
-        None also once its turndown has removed it, which a reader must notice if it names the asset
-        in a field that `follows`; another reference keeps it from being removed.
+        None also after its turndown has removed it. A reader notices that only if it names the asset in
+        a field that `follows`; any other reference prevents the removal.
         """
         ...
 
@@ -92,12 +96,12 @@ class Push(Protocol):
         ...
 
     def progress(self, message: str) -> None:
-        """Report progress, in one line, for people who watch."""
+        """Report progress in one line, for users who watch the push."""
         ...
 
 
 class Fencing(enum.Enum):
-    """Keeps a late writer out.
+    """How a provider keeps a late writer out.
 
     NATIVE: the provider refuses an older epoch, and an operation that `status` has called ended: a
     control plane that was stopped may come back and begin it. COMPARE_AND_SWAP: the provider refuses a write
@@ -136,11 +140,11 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
     """Something in production that intent could express, as `discover` drafts it.
 
     Attributes:
-        id: that an asset of it could have.
-        payload: plain data, as people write it, without defaults.
+        id: a possible id for its asset.
+        payload: plain data, as a user would write it, without defaults.
         notes: what exists and is not in the payload, or worth knowing; one line each.
-        obstacle: why an asset of this payload would change production, or cannot be. Without one, its
-            diff is empty as things are.
+        obstacle: why an asset with this payload would change production, or cannot exist. Without an
+            obstacle, its diff is empty.
     """
 
     id: str
@@ -168,6 +172,16 @@ class AssetPlugin(ABC):
     async def diff(self, target: Target, read: Reader) -> Diff:
         """Compare intent with production. Read-only, repeatable."""
 
+    async def diff_many(self, requests: Sequence[tuple[Target, Reader]]) -> AsyncIterator[IndexedDiff]:
+        """Compare many assets in one call, for plugins to which that is cheaper: at most 256.
+
+        Yields, in any order, the index of a request and what its `diff` answers or raises. Requests
+        left without an answer when it ends, fails, or is silent for `diff_timeout` are compared
+        one by one, so it may leave out those that need more than a look.
+        """
+        for index, (target, read) in enumerate(requests):
+            yield index, await self.diff(target, read)
+
     @abstractmethod
     async def push(self, target: Target, read: Reader, push: Push) -> Outcome:
         """Move production to the intent, or for another goal than PRESENT, to that goal."""
@@ -181,7 +195,7 @@ class AssetPlugin(ABC):
         return Progress.ENDED
 
     async def watch(self) -> AsyncIterator[AssetKey]:
-        """Keys of assets whose production may have changed. Hints: may lose, double and lie.
+        """Keys of assets whose production may have changed. Hints: some may be missing, repeated or wrong.
 
         The default never reports anything. Any other one that ends or fails is begun again after
         some seconds.
@@ -193,12 +207,12 @@ class AssetPlugin(ABC):
     def discover(self, query: Sequence[str], partition: Partition) -> AsyncIterator[Found]:
         """Drafts of assets for what production already holds, for new users of Lehr. Read-only.
 
-        May be an `async def` that yields. Payloads are drafts for their owner's eyes, and may hold
-        secrets of production: a caller that writes them down looks for these first.
+        May be an `async def` that yields. Payloads may hold secrets of production: a caller that writes
+        them down looks for these first.
 
         Args:
             query: where to look, in the type's own terms (paths, a database); never empty.
-            partition: that the assets would be of.
+            partition: the partition of the assets.
 
         Raises:
             StalledError: the plugin cannot discover, as by default; or does not understand `query`.
@@ -207,8 +221,8 @@ class AssetPlugin(ABC):
         raise StalledError(
             f"assets of type {', '.join(self.types)} cannot be discovered",
             code="SDK102",
-            why="their plugin has no way to list what is there",
-            fix="write them by hand; `lehr explain TYPE` says how",
+            why="their plugin cannot list what exists",
+            fix="write them by hand; see `lehr explain TYPE`",
         )
 
     async def close(self) -> None:

@@ -33,7 +33,7 @@ class Protected:
         )
 
     def why(self, path: str, *, entry: bool = True, seen: dict[str, str] | None = None) -> str:
-        """What `path` must be kept out of, in words; empty if it may be changed.
+        """The protected folder that `path` leads into, as text; empty if it may be changed.
 
         Args:
             entry: whether what is replaced is the entry at `path` itself, and not something in the folder

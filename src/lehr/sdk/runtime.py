@@ -1,6 +1,8 @@
-"""What every part of a running program needs."""
+"""Values that every part of a running program needs."""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -10,12 +12,20 @@ from lehr.model.asset import Partition
 from lehr.model.types import Registry
 from lehr.sdk.store import Store
 
+if TYPE_CHECKING:
+    from lehr.base.blocking import Blocking
+
 
 class Runtime(msgspec.Struct, frozen=True):
-    """One partition's store and types, with the clock and randomness of the process that serves it."""
+    """One partition's store and types, with the clock and randomness of the process that serves it.
+
+    Attributes:
+        reading: runs reads of the store, off the event loop.
+    """
 
     partition: Partition
     store: Store
     registry: Registry
     clock: Clock
     chance: Chance
+    reading: Blocking

@@ -36,7 +36,7 @@ _LEAST = 4
 
 
 class SecretValue:
-    """A secret. Neither printed, formatted, logged, pickled nor encoded does it show what it is.
+    """A secret. It does not show its value when printed, formatted, logged, pickled or encoded.
 
     Python cannot wipe memory: a secret stays there until that memory is used again.
     """
@@ -61,11 +61,11 @@ class SecretValue:
         except UnicodeDecodeError:
             # Not chained: that exception holds the content.
             raise StalledError(
-                "a secret is not UTF-8 text", code="SDK103", fix="use it where bytes are taken"
+                "a secret is not UTF-8 text", code="SDK103", fix="use it only where bytes are accepted"
             ) from None
         if "\0" in text:
             raise StalledError(
-                "a secret has a NUL character", code="SDK104", fix="use it where bytes are taken"
+                "a secret has a NUL character", code="SDK104", fix="use it only where bytes are accepted"
             )
         return text.removesuffix("\n").removesuffix("\r")
 
@@ -82,7 +82,7 @@ class SecretValue:
         return HIDDEN
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("a secret is not written anywhere")
+        raise TypeError("a secret must not be written anywhere")
 
 
 class Secrets(Protocol):
@@ -92,17 +92,17 @@ class Secrets(Protocol):
         """The secret, as of the incarnation that the reference was read from.
 
         Raises:
-            StalledError: it is not there, or cannot be decrypted here, until a person acts.
-            TransientError: it cannot be had just now.
+            StalledError: it does not exist, or cannot be decrypted here; an operator must act.
+            TransientError: it cannot be read now.
         """
         ...
 
 
 class NoSecrets:
-    """Where there are none: for plugins in tests, and in programs that refer to no secrets."""
+    """Has no secrets: for plugins in tests, and in programs without secrets."""
 
     async def read(self, secret: Secret) -> SecretValue:
-        raise StalledError(f"there is nobody to ask for {secret.secret}", code="SDK105")
+        raise StalledError(f"there is no secret backend for {secret.secret}", code="SDK105")
 
 
 class Hidden:

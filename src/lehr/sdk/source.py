@@ -1,4 +1,4 @@
-"""Sources of truth: where people edit, turned into immutable snapshots.
+"""Sources of truth: places where intent is edited, read as immutable snapshots.
 
 The contract, for authors:
 
@@ -80,7 +80,7 @@ REMARK = "PUB009"
 
 @runtime_checkable
 class Remarks(Protocol):
-    """A source with a message for people, whatever the result for its newest snapshot."""
+    """A source that reports remarks, whatever the result for its newest snapshot."""
 
     @property
     def remarks(self) -> tuple[Diagnostic, ...]:
@@ -94,7 +94,7 @@ def revisions_of(snapshot: Snapshot) -> tuple[SourceRevision, ...]:
 
 
 class SourcesError(TransientError):
-    """Of several sources some cannot be read, so the whole cannot: a part is never taken for it.
+    """Some of several sources cannot be read, so no snapshot can: a part is never taken for the whole.
 
     Attributes:
         diagnostics: one for each problem.

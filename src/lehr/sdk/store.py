@@ -114,6 +114,10 @@ class DamagedOperation(msgspec.Struct, frozen=True):
     error: DamagedError
 
 
+SEE_KEPT = "see `lehr get incarnations` for the ones that are kept"
+"""The fix of errors about incarnations that were pruned."""
+
+
 class PrunedError(StalledError):
     """An incarnation can no longer be read."""
 
@@ -123,7 +127,7 @@ class PrunedError(StalledError):
             f"incarnation {partition}@{sequence} is pruned",
             code="SDK106",
             why=f"the oldest kept is {partition}@{oldest}",
-            fix="see `lehr get incarnations` for those that can be read",
+            fix=SEE_KEPT,
         )
 
 
@@ -161,8 +165,12 @@ class StoredIntent(Protocol):
         """An asset as an incarnation has it; None if it is not there."""
         ...
 
-    def last(self, key: AssetKey) -> tuple[Asset, int] | None:
-        """The last version of an asset that is not a tombstone, and the sequence it came with."""
+    def last(self, key: AssetKey, sequence: int | None = None) -> tuple[Asset, int] | None:
+        """The last version of an asset that is not a tombstone, and the sequence it came with.
+
+        Args:
+            sequence: the version came no later than this incarnation.
+        """
         ...
 
     def versions(self, key: AssetKey, sequence: int) -> Iterator[tuple[int, Asset | None]]:
@@ -208,7 +216,7 @@ class StoredIntent(Protocol):
         """The first incarnation after `sequence` that changed the asset or let it go; None if none has."""
         ...
 
-    def once_mentioned_by(self, key: AssetKey) -> list[AssetId]:
+    def past_and_present_referrers(self, key: AssetKey) -> list[AssetId]:
         """Referrers of an asset in any incarnation that is kept, past ones included: ids."""
         ...
 
@@ -244,7 +252,7 @@ class Records(Protocol):
         ...
 
     def damaged_operations(self, partition: Partition) -> list[DamagedOperation]:
-        """Pushes that may be open whatever their record says, because it is damaged. Takes O(operations).
+        """Pushes that may be open although their damaged record may not show it. Takes O(operations).
 
         Only the newest operation of an asset can be open, so older ones are left out.
         """
@@ -290,7 +298,7 @@ class Records(Protocol):
         ...
 
     def prunable(self, write: Prune) -> Pruned:
-        """What `write` and all its rest would remove."""
+        """The number of rows that `write` and its remaining shares would remove."""
         ...
 
     def audit(self, partition: Partition, limit: int = 100) -> list[AuditEntry]:
@@ -331,7 +339,7 @@ class CheckableStore(Store, Protocol):
     ) -> Iterator[Damage]:
         """Recompute and compare everything that is stored at one moment; yields damage as it is found.
 
-        Writes nothing, and may go on while others write.
+        Writes nothing, and may run while others write.
 
         Args:
             types: types of a partition's assets.

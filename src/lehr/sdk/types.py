@@ -19,7 +19,7 @@ The contract, for authors:
 
 * A file is run in the sandbox that generators run in, and never anywhere else. What is kept of a
   class is in its annotations: fields, defaults, constraints (`msgspec.Meta`), references, externals
-  and secrets. Its methods are not: what annotations cannot express is for a validator.
+  and secrets. Its methods are not: a validator must check what annotations cannot express.
 * Unknown fields are refused, whether the class forbids them or not.
 * The docstring of the class, with an `Attributes:` section, is what `lehr explain` shows.
 """
@@ -124,19 +124,19 @@ def declaration_of(kind: type[msgspec.Struct], mark: DeclaredClass) -> dict[str,
     """
     config = getattr(kind, "__struct_config__", None)  # whatever it is that was decorated
     if config is None or not config.frozen:
-        raise ValueError(f"`{getattr(kind, '__name__', kind)}` is no frozen msgspec.Struct")
+        raise ValueError(f"`{getattr(kind, '__name__', kind)}` is not a frozen msgspec.Struct")
     try:
         schema = msgspec.json.schema(kind)
         references = dict(patterns(kind, reference_mark))
         externals = dict(patterns(kind, external_leaf))
         secrets = dict(patterns(kind, sensitive_leaf))
     except RecursionError as error:
-        raise ValueError(f"{error}, and refers to something: references could be at any depth") from error
+        raise ValueError(f"{error}, and has references: they could be at any depth") from error
     except (TypeError, NameError) as error:
         raise ValueError(str(error)) from error
     for part in held_classes(kind):
         if "__post_init__" in vars(part) and part not in (Secret, External):
-            raise ValueError(f"`{part.__name__}.__post_init__` would never be called: say it by annotations")
+            raise ValueError(f"`{part.__name__}.__post_init__` would never be called: use annotations")
     meaning, _, _ = (inspect.getdoc(kind) or "").partition("\n\nAttributes:")
     declaration: dict[str, Any] = {
         "schema": _closed(schema),

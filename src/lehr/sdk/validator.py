@@ -121,9 +121,9 @@ class NotSecret(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class WhenDown(enum.StrEnum):
-    """What happens to a change while a database that should judge it cannot be asked.
+    """How a change is handled while a database that should judge it is unreachable.
 
-    REFUSE: it is not published; it is tried again. WARN: it is published without.
+    REFUSE: it is not published, and retried. WARN: it is published without this check.
     """
 
     REFUSE = "refuse"

@@ -51,7 +51,7 @@ class ListAgainError(TransientError):
     def __init__(self, after: int, why: str) -> None:
         """`after` is the incarnation after which changes were wanted."""
         super().__init__(
-            f"changes after incarnation {after} are not known any more",
+            f"changes after incarnation {after} are no longer known",
             code="SDK107",
             why=why,
             fix="list again",

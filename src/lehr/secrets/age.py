@@ -58,14 +58,14 @@ def identities_in(text: str, place: str) -> list[Identity]:
         found = [Identity(library.x25519.Identity.from_str(line)) for line in keys]
     except library.IdentityError:
         raise StalledError(
-            f"{place} holds something that is no private key of age",
+            f"{place} holds something that is not an age private key",
             code="SEC101",
-            why="each line is one, `AGE-SECRET-KEY-1...`, or a comment; or all is one SSH key",
-            fix="make one with `lehr secret keygen`",
+            why="each line must be a key (`AGE-SECRET-KEY-1...`) or a comment; one SSH key is also valid",
+            fix="create one with `lehr secret keygen`",
         ) from None
     if not found:
         raise StalledError(
-            f"{place} holds no private key", code="SEC102", fix="make one with `lehr secret keygen`"
+            f"{place} contains no private key", code="SEC102", fix="create one with `lehr secret keygen`"
         )
     return found
 
@@ -92,14 +92,16 @@ def encrypt(content: bytes, recipients: Sequence[str]) -> bytes:
     """
     if not recipients:
         raise StalledError(
-            "there is nobody to encrypt for", code="SEC103", fix="`lehr secret keygen --add` makes a key pair"
+            "there are no recipients to encrypt for",
+            code="SEC103",
+            fix="`lehr secret keygen --add` creates a key pair",
         )
     library = _library()
     try:
         return bytes(library.encrypt(content, [_recipient(text) for text in recipients], armored=True))
     except (library.RecipientError, library.EncryptError):
         raise StalledError(
-            "a recipient is no public key", code="SEC104", fix="see `lehr secret show-recipients`"
+            "a recipient is not a public key", code="SEC104", fix="see `lehr secret show-recipients`"
         ) from None
 
 
@@ -118,14 +120,14 @@ def decrypt(content: bytes, identities: Sequence[Identity], place: str) -> bytes
             f"{place} cannot be decrypted",
             code="SEC105",
             why=(
-                "it is encrypted for other keys than those that Lehr has here"
+                "it is encrypted for keys that Lehr does not have here"
                 if others
-                else "it is damaged, or no file of age"
+                else "it is damaged, or not an age file"
             ),
             fix=(
-                "have somebody who can run `lehr secret rotate`, with this machine's key in the recipients"
+                "add this machine's key to the recipients; run `lehr secret rotate` where you can decrypt it"
                 if others
-                else "take it from an earlier revision, or encrypt it anew with `lehr secret encrypt`"
+                else "restore it from an earlier revision, or encrypt it again with `lehr secret encrypt`"
             ),
         ) from None
 
@@ -142,7 +144,7 @@ def _library() -> ModuleType:
         import pyrage  # noqa: PLC0415
     except ImportError as error:
         raise StalledError(
-            "pyrage, which encrypts and decrypts files of age, is not installed",
+            "pyrage, which encrypts and decrypts age files, is not installed",
             code="SEC106",
             fix="pip install 'lehr[secrets]'",
         ) from error

@@ -28,9 +28,9 @@ def document_in(content: bytes, place: str) -> Any:
     loaded = documents.load(name, content)
     lines = sorted({item.at.line for item in loaded.diagnostics if item.at is not None})
     if loaded.diagnostics or len(loaded.documents) != 1:
-        where = f"look at line {lines[0]}" if lines and lines[0] else "it is to hold one document"
+        where = f"see line {lines[0]}" if lines and lines[0] else "it must hold one document"
         raise StalledError(
-            f"what {place} holds cannot be read, decrypted",
+            f"the decrypted content of {place} cannot be read",
             code="SEC120",
             why=where,
             fix=f"lehr secret edit {place}",
@@ -55,6 +55,6 @@ def picked(document: Any, key: Sequence[str], place: str) -> bytes:
                 f"{place} has no value {'.'.join(key)}",
                 code="SEC121",
                 why=f"there is no {part}",
-                fix=f"lehr secret edit {place}" if place.endswith(AGE) else "mend the key, or the file",
+                fix=f"lehr secret edit {place}" if place.endswith(AGE) else "fix the key or the file",
             )
     return value.encode() if isinstance(value, str) else msgspec.json.encode(value)

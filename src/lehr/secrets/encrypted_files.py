@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import yaml
 
-from lehr.base.errors import LehrError, StalledError
+from lehr.base.errors import LehrError, StalledError, raised_as
 from lehr.secrets import age
 from lehr.secrets.decrypted_value import AGE, document_in
 from lehr.secrets.identities import identities
@@ -46,17 +46,17 @@ class Keeping:
         real = absolute.parent.resolve() / absolute.name
         if not real.is_relative_to(self._workspace):
             raise LehrError(
-                f"{file} is outside of the workspace {self._workspace}",
+                f"{file} is outside the workspace {self._workspace}",
                 code="SEC110",
-                why="encrypted files are part of what is published",
+                why="encrypted files are published with the workspace",
                 fix="name a file in the workspace",
             )
         if not real.name.endswith(AGE) or real.name == AGE:
             raise LehrError(
                 f"{file} does not end in {AGE}",
                 code="SEC111",
-                why="so that nobody takes it for plain text, or plain text for it",
-                fix=f"call it {file.name}{AGE}",
+                why="the suffix distinguishes encrypted files from plain text",
+                fix=f"name it {file.name}{AGE}",
             )
         return real.relative_to(self._workspace).as_posix()
 
@@ -69,10 +69,10 @@ class Keeping:
         found = read_recipients(self._workspace)
         if not found:
             raise LehrError(
-                "there is nobody to encrypt for",
+                "there are no recipients to encrypt for",
                 code="SEC112",
                 why=f"{RECIPIENTS} has no public key",
-                fix="`lehr secret keygen --add` makes a key pair for this machine",
+                fix="`lehr secret keygen --add` creates a key pair for this machine",
             )
         return found
 
@@ -117,11 +117,9 @@ class Keeping:
             self._ciphertext(path)  # nothing but an encrypted file is replaced
         encrypted = age.encrypt(content, [recipient.key for recipient in self.recipients()])
         place = self._workspace / path
-        try:
+        with raised_as(LehrError, f"{path} cannot be written", code="SEC113"):
             place.parent.mkdir(parents=True, exist_ok=True)
             _replace(place, encrypted)
-        except OSError as error:
-            raise LehrError(f"{path} cannot be written", code="SEC113", why=error.strerror or "") from error
 
     def _ciphertext(self, path: str) -> bytes:
         place = self._workspace / path
@@ -130,18 +128,16 @@ class Keeping:
                 f"{path} is a symbolic link",
                 code="SEC114",
                 why="links are not published",
-                fix="name the file",
+                fix="name the file itself",
             )
-        try:
+        with raised_as(LehrError, f"{path} cannot be read", code="SEC115"):
             content = place.read_bytes()
-        except OSError as error:
-            raise LehrError(f"{path} cannot be read", code="SEC115", why=error.strerror or "") from error
         if not content.startswith(_BEGINNINGS):
             raise LehrError(
                 f"{path} is not encrypted with age",
                 code="SEC116",
-                why="what somebody else has put there is left alone",
-                fix="choose another name; and if it is plain text, change the secrets in it, and delete it",
+                why="only files encrypted with age are read or replaced",
+                fix="choose another name; if it is plain text, change its secrets and delete it",
             )
         return content
 
@@ -153,7 +149,9 @@ def with_value(content: bytes, path: str, key: Sequence[str], value: str) -> byt
         LehrError: the format cannot be written, or the path leads through something other than a mapping.
     """
     if path.removesuffix(AGE).endswith(".toml"):
-        raise LehrError("TOML is not written key by key", code="SEC117", fix=f"lehr secret edit {path}")
+        raise LehrError(
+            "single keys cannot be written to TOML", code="SEC117", fix=f"lehr secret edit {path}"
+        )
     document: Any = document_in(content, path) if content.strip() else {}
     inner = document
     for part in key[:-1]:
@@ -162,7 +160,7 @@ def with_value(content: bytes, path: str, key: Sequence[str], value: str) -> byt
         raise LehrError(
             f"{path} has no place for {'.'.join(key)}",
             code="SEC118",
-            why="what it would stand in is no mapping",
+            why="its parent is not a mapping",
             fix=f"lehr secret edit {path}",
         )
     inner[key[-1]] = value

@@ -38,10 +38,10 @@ def _private(path: Path, variable: str) -> str:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError as error:
         raise StalledError(
-            f"there is no private key to decrypt with: {path} is not there",
+            f"there is no private key to decrypt with: {path} does not exist",
             code="SEC107",
             why=f"{variable} names it" if variable else f"neither {IDENTITY} nor {IDENTITY_FILE} is set",
-            fix="make one with `lehr secret keygen`, or say where it is",
+            fix=f"create one with `lehr secret keygen`, or set {IDENTITY_FILE} to its path",
         ) from error
     except OSError as error:
         raise StalledError(
@@ -51,9 +51,9 @@ def _private(path: Path, variable: str) -> str:
         mode = stat.S_IMODE(os.fstat(descriptor).st_mode)
         if mode & 0o077:
             raise StalledError(
-                f"others than its owner may use the private key {path}",
+                f"users other than its owner can use the private key {path}",
                 code="SEC109",
                 why=f"its mode is {mode:04o}",
-                fix=f"chmod 600 {path}; and make a new one if somebody may have read it",
+                fix=f"chmod 600 {path}; create a new key if another user may have read it",
             )
         return file.read()

@@ -43,9 +43,9 @@ def _place(environment: Mapping[str, str]) -> str:
         if candidate and os.access(candidate, os.W_OK | os.X_OK) and _kind(candidate) in _KINDS:
             return candidate
     raise LehrError(
-        "there is no file system in memory to edit in",
+        "there is no in-memory file system for editing",
         code="SEC119",
-        why="plain text must not touch a disk, from which it cannot be taken away again",
+        why="plain text must not be written to a disk, where it could be recovered",
         fix="mount a tmpfs at /dev/shm, or set single values with `lehr secret encrypt FILE#KEY`",
     )
 

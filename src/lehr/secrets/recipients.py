@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from lehr.base.diagnostics import Diagnostic, Position
-from lehr.base.errors import LehrError
+from lehr.base.errors import LehrError, raised_as
 from lehr.secrets import age
 
 RECIPIENTS = "secrets/recipients.txt"
@@ -81,14 +81,12 @@ def add_recipient(workspace: Path, recipient: Recipient) -> bool:
     if any(known.key == recipient.key for known in read_recipients(workspace)):
         return False
     path = workspace / RECIPIENTS
-    try:
+    with raised_as(LehrError, f"{RECIPIENTS} cannot be written", code="SEC129"):
         path.parent.mkdir(parents=True, exist_ok=True)
         before = path.read_text() if path.exists() else ""
         gap = "" if not before or before.endswith("\n") else "\n"
         name = " ".join(recipient.name.split())
         path.write_text(before + gap + (f"# {name}\n" if name else "") + recipient.key + "\n")
-    except OSError as error:
-        raise LehrError(f"{RECIPIENTS} cannot be written", code="SEC129", why=error.strerror or "") from error
     return True
 
 
@@ -96,16 +94,16 @@ def _problem(line: str, number: int) -> Diagnostic:
     private = line.startswith(_PRIVATE)
     return Diagnostic(
         code="SEC001",
-        what="this is a private key" if private else "this is no public key",
+        what="this is a private key" if private else "this is not a public key",
         why=(
-            "whoever reads the repository can decrypt its secrets now"
+            "everyone who can read the repository can now decrypt its secrets"
             if private
             else "a line is `age1...`, `ssh-ed25519 ...`, `ssh-rsa ...`, or a comment that starts with #"
         ),
         fix=(
-            "take it away, make a new one with `lehr secret keygen`, and change all secrets"
+            "remove it, create a new one with `lehr secret keygen`, and change all secrets"
             if private
-            else "mend it, or take it away"
+            else "fix or remove it"
         ),
         subject=RECIPIENTS,
         at=Position(RECIPIENTS, number, 1),

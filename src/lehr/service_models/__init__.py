@@ -1,7 +1,7 @@
-"""Service models: from a few lines about a service to all the assets that it needs.
+"""Service models: generate all assets of a service from a few lines that describe it.
 
-In: a source file of the workspace, in words about a service. Out: assets of the types that ship
-with Lehr, with the references, orders and affected clusters that belong to them.
+In: a source file of the workspace that describes a service. Out: assets of the types that ship with Lehr,
+with their references, dependencies and affected clusters.
 
     from lehr.service_models import modelled
     from lehr.sdk.generator import for_each_file
@@ -10,11 +10,11 @@ with Lehr, with the references, orders and affected clusters that belong to them
     def services(file):
         yield from modelled(file)
 
-The first key of such a file, `model`, selects one: `service`, `web-service`, `database` or `files`. Each is
-a function as well, for files that belong to one model alone.
+The key `model` of such a file selects one: `service`, `web-service`, `database` or `files`. Each is also a
+function, for files that all use the same model.
 
-Architecture invariant: a model only yields what a generator written by hand could. It is a shorthand, never a
-bypass: users who outgrow it write the generator themselves.
+Architecture invariant: a model only yields what a hand-written generator could yield. It is a shorthand,
+never a bypass: users who outgrow it write their own generator.
 """
 
 from lehr.service_models.database import Database, database

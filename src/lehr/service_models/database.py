@@ -1,4 +1,4 @@
-"""A database: its server, where Lehr runs it, its tables, and the rows that they start with."""
+"""A database: its tables, their first rows and, if Lehr runs it, its server."""
 
 from __future__ import annotations
 
@@ -13,14 +13,11 @@ from lehr.model.addons import AFFECTED_CLUSTERS, DEPENDS_ON, OWNER
 from lehr.model.secret import Secret
 from lehr.sdk.generator import DeclaredAsset, SourceFile, asset
 from lehr.service_models.model_input import Problem, read, refused
-from lehr.service_models.web_service import Name, Port
+from lehr.service_models.web_service import Name, Port, Words
 
 NOUN = "a database"
 
 _COLUMNS = re.compile(r"\{columns\.([^{}]+)\}")
-
-Words = Annotated[list[str], msgspec.Meta(min_length=1)]
-
 
 Key = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,62}$")]
 TypeName = Annotated[
@@ -56,8 +53,8 @@ class DatabaseServer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
     """A server that Lehr runs.
 
     Attributes:
-        command: the program; `{port}` stands for the port.
-        port: that it listens on.
+        command: the program; `{port}` is replaced with the port.
+        port: the port that it listens on.
         environment: variables; references to secrets among them.
         restart_on: ids of assets whose change restarts it.
     """
@@ -73,9 +70,9 @@ class Rows(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
 
     Attributes:
         check: a program that exits with 0 if the rows are there, and with 1 if not.
-        apply: a program that makes them. In both, `{connection}` stands for the database's, and
-            `{columns.TABLE}` for the columns of a table, with commas between them.
-        needs: ids of assets that go first.
+        apply: a program that creates them. In both, `{connection}` is replaced with the connection of the
+            database, and `{columns.TABLE}` with the columns of a table, separated by commas.
+        needs: ids of assets that are pushed first.
     """
 
     check: Words
@@ -84,20 +81,20 @@ class Rows(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
 
 
 class Database(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What people write about a database.
+    """A database with its schema, its first rows and, optionally, its server.
 
     Attributes:
         name: the first part of its assets' ids.
         connection: as in `lehr.DatabaseSchema`, without a password.
-        password: where the password is kept.
-        version: of its schema; raised with each change that programs rely on.
+        password: reference to the password.
+        version: of its schema; raise it with each change that programs rely on.
         schema: PostgreSQL's schema.
         tables: by name.
-        create: make the database if there is none.
-        server: None if it is run elsewhere.
+        create: create the database if it does not exist.
+        server: None if Lehr does not run it.
         rows: by table.
-        needs: ids of assets that go before the schema.
-        owner: team that is responsible for it.
+        needs: ids of assets that are pushed before the schema.
+        owner: the responsible team.
     """
 
     model: Literal["database"] = "database"
@@ -118,80 +115,80 @@ def database(file: SourceFile) -> Iterator[DeclaredAsset]:
     """The assets of the `Database` that `file` describes: `NAME/server`, `NAME/schema` and `NAME/TABLE`.
 
     Raises:
-        UnreadableFileError: the file does not describe a database; has all problems, each with its place.
+        UnreadableFileError: the file does not describe a database; has all problems, with their positions.
     """
-    said = read(file, Database, NOUN)
-    if problems := list(_problems(said)):
+    spec = read(file, Database, NOUN)
+    if problems := list(_problems(spec)):
         raise refused(file, NOUN, problems)
-    if said.server is not None:
+    if spec.server is not None:
         server = {
-            "command": said.server.command,
-            "environment": said.server.environment,
-            "ports": [{"name": "sql", "base": said.server.port}],
-            "restart_on": said.server.restart_on,
-            "group": said.name,
+            "command": spec.server.command,
+            "environment": spec.server.environment,
+            "ports": [{"name": "sql", "base": spec.server.port}],
+            "restart_on": spec.server.restart_on,
+            "group": spec.name,
         }
-        yield asset(f"{said.name}/server", "lehr.Process", server, _addons(said, ()))
+        yield asset(f"{spec.name}/server", "lehr.Process", server, _addons(spec, ()))
     schema = {
-        "connection": said.connection,
-        "create_database": said.create,
-        "version": said.version,
-        "schema": said.schema,
-        "password": said.password,
-        "tables": {name: msgspec.to_builtins(table) for name, table in said.tables.items()},
+        "connection": spec.connection,
+        "create_database": spec.create,
+        "version": spec.version,
+        "schema": spec.schema,
+        "password": spec.password,
+        "tables": {name: msgspec.to_builtins(table) for name, table in spec.tables.items()},
     }
-    first = [*([f"{said.name}/server"] if said.server else []), *said.needs]
-    yield asset(f"{said.name}/schema", "lehr.DatabaseSchema", schema, _addons(said, first))
-    for table, rows in said.rows.items():
-        command = {part: [_filled(word, said) for word in getattr(rows, part)] for part in ("check", "apply")}
-        needs = [f"{said.name}/schema", *rows.needs]
-        yield asset(f"{said.name}/{table}", "lehr.Command", command, _addons(said, needs))
+    first = [*([f"{spec.name}/server"] if spec.server else []), *spec.needs]
+    yield asset(f"{spec.name}/schema", "lehr.DatabaseSchema", schema, _addons(spec, first))
+    for table, rows in spec.rows.items():
+        command = {part: [_filled(word, spec) for word in getattr(rows, part)] for part in ("check", "apply")}
+        needs = [f"{spec.name}/schema", *rows.needs]
+        yield asset(f"{spec.name}/{table}", "lehr.Command", command, _addons(spec, needs))
 
 
-def _problems(said: Database) -> Iterator[Problem]:
-    for name, table in said.tables.items():
+def _problems(spec: Database) -> Iterator[Problem]:
+    for name, table in spec.tables.items():
         yield from _table_problems(table, f"/tables/{name}")
-    yield from _row_problems(said)
+    yield from _row_problems(spec)
 
 
 def _table_problems(table: DatabaseTable, place: str) -> Iterator[Problem]:
     if table.absent == bool(table.columns):
-        yield Problem(place, "a table has either columns or `absent: true`")
+        yield Problem(place, "a table must have either columns or `absent: true`")
     named = [(f"{place}/primary_key/{index}", name) for index, name in enumerate(table.primary_key)]
     for key, item in table.indexes.items():
         named += [(f"{place}/indexes/{key}/columns/{index}", name) for index, name in enumerate(item.columns)]
     for at, name in named:
         if name not in table.columns:
-            known = f"there are {', '.join(table.columns) or 'none'}"
-            yield Problem(at, f"{name} is no column of the table", known)
+            known = f"columns: {', '.join(table.columns) or 'none'}"
+            yield Problem(at, f"{name} is not a column of the table", known)
 
 
-def _row_problems(said: Database) -> Iterator[Problem]:
-    known = f"there are {', '.join(said.tables) or 'none'}"
-    for table, rows in said.rows.items():
+def _row_problems(spec: Database) -> Iterator[Problem]:
+    known = f"tables: {', '.join(spec.tables) or 'none'}"
+    for table, rows in spec.rows.items():
         place = f"/rows/{escaped(table)}"
-        if table not in said.tables or said.tables[table].absent:
-            yield Problem(place, f"rows of {table}, which is no table", known)
+        if table not in spec.tables or spec.tables[table].absent:
+            yield Problem(place, f"rows of {table}, which is not a table", known)
         if table in ("server", "schema"):
-            yield Problem(place, f"rows of {table}, whose id another asset has", "call the table otherwise")
+            yield Problem(place, f"rows of {table}, whose id is taken by another asset", "rename the table")
         for part in ("check", "apply"):
             for index, word in enumerate(getattr(rows, part)):
                 for name in _COLUMNS.findall(word):
-                    if name not in said.tables:
+                    if name not in spec.tables:
                         yield Problem(
-                            f"{place}/{part}/{index}", f"columns of {name}, which is no table", known
+                            f"{place}/{part}/{index}", f"columns of {name}, which is not a table", known
                         )
 
 
-def _filled(word: str, said: Database) -> str:
-    filled = word.replace("{connection}", said.connection)
-    return _COLUMNS.sub(lambda match: ",".join(said.tables[match[1]].columns), filled)
+def _filled(word: str, spec: Database) -> str:
+    filled = word.replace("{connection}", spec.connection)
+    return _COLUMNS.sub(lambda match: ",".join(spec.tables[match[1]].columns), filled)
 
 
-def _addons(said: Database, needs: Sequence[str]) -> dict[str, Any]:
+def _addons(spec: Database, needs: Sequence[str]) -> dict[str, Any]:
     addons: dict[str, Any] = {AFFECTED_CLUSTERS: {"clusters": ["global"]}}
     if needs:
         addons[DEPENDS_ON] = {"assets": list(needs)}
-    if said.owner:
-        addons[OWNER] = {"team": said.owner}
+    if spec.owner:
+        addons[OWNER] = {"team": spec.owner}
     return addons

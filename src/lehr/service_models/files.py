@@ -1,4 +1,4 @@
-"""Files that are rendered from templates, for one place or for several."""
+"""Files that are rendered from templates, for one place or several."""
 
 from __future__ import annotations
 
@@ -10,13 +10,10 @@ import msgspec
 from lehr.base.pointers import escaped
 from lehr.model.addons import AFFECTED_CLUSTERS, LABELS, OWNER
 from lehr.sdk.generator import DeclaredAsset, SourceFile, asset
-from lehr.service_models.model_input import Problem, read, refused
-from lehr.service_models.templates import Value, rendered
-from lehr.service_models.web_service import Name
+from lehr.service_models.model_input import Problem, Value, read, refused, rendered
+from lehr.service_models.web_service import FileName, Name
 
 NOUN = "files"
-
-Key = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$")]
 
 
 class Template(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -24,7 +21,7 @@ class Template(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 
     Attributes:
         path: absolute or relative to the base directory of the deployment.
-        content: its text. In both, `{{name}}` stands for a value.
+        content: its text. In both, `{{name}}` is replaced with a value.
         mode: permissions.
     """
 
@@ -34,19 +31,19 @@ class Template(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 
 
 class Files(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What people write about files.
+    """Files that are rendered from templates.
 
     Attributes:
         name: the first part of their assets' ids.
         files: by the last part of their assets' ids.
-        values: for all, besides `name` and `place`.
-        places: by name, the values that differ there. Without any, each file is made once.
-        owner: team that is responsible for them.
+        values: for all files, in addition to `name` and `place`.
+        places: by name, the values that differ there. Without places, each file is created once.
+        owner: the responsible team.
     """
 
     model: Literal["files"] = "files"
     name: Name
-    files: Annotated[dict[Key, Template], msgspec.Meta(min_length=1)]
+    files: Annotated[dict[FileName, Template], msgspec.Meta(min_length=1)]
     values: dict[str, Value] = {}
     places: dict[Name, dict[str, Value]] = {}
     owner: str = ""
@@ -56,14 +53,14 @@ def files(file: SourceFile) -> Iterator[DeclaredAsset]:
     """A `lehr.File` for each of the `Files` that `file` describes: `NAME/FILE`, or `NAME/PLACE/FILE`.
 
     Raises:
-        UnreadableFileError: the file does not describe files; has all problems, each with its place.
+        UnreadableFileError: the file does not describe files; has all problems, with their positions.
     """
-    said = read(file, Files, NOUN)
+    spec = read(file, Files, NOUN)
     made, problems = [], []
-    for place, own in said.places.items() or [("", {})]:
-        values: dict[str, Value] = {"name": said.name, "place": place, **said.values, **own}
-        prefix = f"{said.name}/{place}" if place else said.name
-        for key, template in said.files.items():
+    for place, own in spec.places.items() or [("", {})]:
+        values: dict[str, Value] = {"name": spec.name, "place": place, **spec.values, **own}
+        prefix = f"{spec.name}/{place}" if place else spec.name
+        for key, template in spec.files.items():
             payload: dict[str, Any] = {"mode": template.mode}
             for part, text in (("path", template.path), ("content", template.content)):
                 try:
@@ -71,18 +68,18 @@ def files(file: SourceFile) -> Iterator[DeclaredAsset]:
                 except LookupError as error:
                     where = f" in place {place}" if place else ""
                     what = (
-                        f"the {part} of {key} asks for the value `{error.args[0]}`, and there is none{where}"
+                        f"the {part} of {key} needs the value `{error.args[0]}`, which is not defined{where}"
                     )
-                    fix = f"add it to `values`; there are {', '.join(sorted(values))}"
+                    fix = f"add it to `values`; defined values: {', '.join(sorted(values))}"
                     problems.append(Problem(f"/files/{escaped(key)}/{part}", what, fix))
-            made.append(asset(f"{prefix}/{key}", "lehr.File", payload, _addons(said, place)))
+            made.append(asset(f"{prefix}/{key}", "lehr.File", payload, _addons(spec, place)))
     if problems:
         raise refused(file, NOUN, problems)
     yield from made
 
 
-def _addons(said: Files, place: str) -> dict[str, Any]:
-    addons: dict[str, Any] = {OWNER: {"team": said.owner}} if said.owner else {}
+def _addons(spec: Files, place: str) -> dict[str, Any]:
+    addons: dict[str, Any] = {OWNER: {"team": spec.owner}} if spec.owner else {}
     if place:
         addons |= {AFFECTED_CLUSTERS: {"clusters": [place]}, LABELS: {"labels": {"place": place}}}
     return addons

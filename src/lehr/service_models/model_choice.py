@@ -22,10 +22,11 @@ MODELS: Mapping[str, Callable[[SourceFile], Iterator[DeclaredAsset]]] = {
 
 
 def modelled(file: SourceFile) -> Iterator[DeclaredAsset]:
-    """The assets that `file` describes, in the words of the model that it names with `model`.
+    """The assets that `file` describes, by the service model that it names.
 
     Raises:
-        UnreadableFileError: it names none, or does not match it; has all problems, each with its place.
+        UnreadableFileError: it names no model, or does not match it; has all problems, with their
+            positions.
     """
     value = document_of(file).value
     named = value.get("model") if isinstance(value, dict) else None
@@ -34,7 +35,7 @@ def modelled(file: SourceFile) -> Iterator[DeclaredAsset]:
         return
     close = difflib.get_close_matches(str(named), MODELS, n=1)
     known = f"did you mean `{close[0]}`?" if close else f"write `model:` with one of {', '.join(MODELS)}"
-    what = "it does not say which, by `model`" if named is None else f"there is no model {named!r}"
+    what = "it has no `model`" if named is None else f"there is no model {named!r}"
     raise refused(
         file, "a service model", [Problem("" if named is None else "/model", what, f"{known} ({PAGE})")]
     )

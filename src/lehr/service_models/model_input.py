@@ -1,8 +1,9 @@
-"""Reads what people write for a service model, and finds all its problems at once."""
+"""Reads a service model's file, and finds all its problems at once."""
 
 from __future__ import annotations
 
 import difflib
+import re
 import types
 import typing
 from collections.abc import Iterator, Mapping
@@ -15,13 +16,34 @@ from lehr.base.documents import Document, load
 from lehr.base.pointers import escaped
 from lehr.sdk.generator import SourceFile, UnreadableFileError
 
+_FIELD = re.compile(r"\{\{ *([A-Za-z_][A-Za-z0-9_-]*) *\}\}")
+
+Value = str | int | float | bool
+
+
+def rendered(text: str, values: Mapping[str, Value]) -> str:
+    """`text` with each `{{name}}` replaced by that value; true and false as YAML writes them.
+
+    Raises:
+        LookupError: with the name that has no value.
+    """
+
+    def one(match: re.Match[str]) -> str:
+        if match[1] not in values:
+            raise LookupError(match[1])
+        value = values[match[1]]
+        return str(value).lower() if isinstance(value, bool) else str(value)
+
+    return _FIELD.sub(one, text)
+
+
 T = TypeVar("T", bound=msgspec.Struct)
 
 PAGE = "docs/reference/models.md"
 
 
 class Problem(NamedTuple):
-    """Something that does not fit.
+    """A problem in a file.
 
     Attributes:
         pointer: JSON pointer to it, or to what should have held it.
@@ -29,7 +51,7 @@ class Problem(NamedTuple):
 
     pointer: str
     what: str
-    fix: str = f"see {PAGE} for what can be written"
+    fix: str = f"see {PAGE} for the format"
 
 
 def document_of(file: SourceFile) -> Document:
@@ -43,7 +65,7 @@ def document_of(file: SourceFile) -> Document:
     if loaded.diagnostics:
         raise UnreadableFileError(loaded.diagnostics)
     if len(loaded.documents) != 1:
-        raise ValueError(f"{file.path} holds {len(loaded.documents)} documents, not one")
+        raise ValueError(f"{file.path} contains {len(loaded.documents)} documents, not one")
     return loaded.documents[0]
 
 
@@ -54,7 +76,7 @@ def read(file: SourceFile, kind: type[T], noun: str) -> T:
         noun: what the file should describe, with its article.
 
     Raises:
-        UnreadableFileError: it does not; has all problems, each with its place.
+        UnreadableFileError: it does not; has all problems, with their positions.
     """
     value = document_of(file).value
     try:
@@ -72,7 +94,7 @@ def refused(file: SourceFile, noun: str, problems: list[Problem]) -> UnreadableF
             Diagnostic(
                 code="GEN034",
                 what=f"{file.path} does not describe {noun}: {problem.what}",
-                why=f"that is at {problem.pointer or 'the top'}, and read by a service model",
+                why=f"at {problem.pointer or 'the top'}, which a service model reads",
                 fix=problem.fix,
                 subject=file.path,
                 at=document.position(problem.pointer),
@@ -120,11 +142,11 @@ def _of_fields(value: Mapping[str, Any], kind: type[msgspec.Struct], pointer: st
             continue
         close = difflib.get_close_matches(name, [known for known in fields if known not in value], n=1)
         meant.update(close)
-        fix = f"did you mean `{close[0]}`?" if close else f"there are {', '.join(fields)}"
+        fix = f"did you mean `{close[0]}`?" if close else f"fields: {', '.join(fields)}"
         yield Problem(place, f"unknown field `{name}`", fix)
     for name, field in fields.items():
         if field.required and name not in value and name not in meant:
-            yield Problem(pointer, f"`{name}` is missing", f"add `{name}`; {PAGE} says what it is for")
+            yield Problem(pointer, f"`{name}` is missing", f"add `{name}`; see {PAGE}")
 
 
 def _bare(kind: Any) -> Any:

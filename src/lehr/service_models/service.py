@@ -1,4 +1,4 @@
-"""A service: a program with its files, in one place or in several that differ in some of it."""
+"""A service: a program with its files, in one place or in several that differ in some fields."""
 
 from __future__ import annotations
 
@@ -11,23 +11,20 @@ from lehr.base.pointers import escaped
 from lehr.model.addons import AFFECTED_CLUSTERS, DEPENDS_ON, LABELS, OWNER, TURNDOWN
 from lehr.model.secret import Secret
 from lehr.sdk.generator import DeclaredAsset, SourceFile, asset
-from lehr.service_models.model_input import Problem, read, refused
-from lehr.service_models.templates import Value, rendered
-from lehr.service_models.web_service import Name, Port
+from lehr.service_models.model_input import Problem, Value, read, refused, rendered
+from lehr.service_models.web_service import FileName, Name, Port, Words
 
 NOUN = "a service"
 
-FileName = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$")]
-Words = Annotated[list[str], msgspec.Meta(min_length=1)]
 Replicas = Annotated[int, msgspec.Meta(ge=0, le=1000)]
 Path = Annotated[str, msgspec.Meta(pattern="^/")]
 
 
 class ServicePlace(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Differences in one place; fields left out are as in the service.
+    """Differences in one place; omitted fields are as in the service.
 
     Attributes:
-        environment, values: put over those of the service, one by one.
+        environment, values: added to those of the service, or override them by name.
         turndown: why the service should leave the place.
     """
 
@@ -41,24 +38,24 @@ class ServicePlace(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
 
 
 class Service(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What people write about a service.
+    """A service: a program with its files, in one place or several.
 
     Attributes:
         name: the first part of its assets' ids.
-        command: the program. `{place}`, `{version}` and `{files}` (the folder of its files) are put in
-            here; `{port}` and `{replica}` are each replica's own.
+        command: the program. `{place}`, `{version}` and `{files}` (the folder of its files) are
+            replaced; `{port}` and `{replica}` are different for each replica.
         version: of the program; a change rolls the replicas.
         replicas: how many run.
-        port: of the first replica; each further one has the next.
-        health: path that answers 200 while a replica is well; without it, running is enough.
+        port: of the first replica; each further one has the next port.
+        health: path that answers 200 while a replica is healthy; without it, a replica that runs is healthy.
         environment: variables; references to secrets among them.
-        files: by name, texts with `{{name}}` for a value. A change rolls the replicas.
-        values: for the files, besides `name`, `place`, `version` and `port`.
-        needs: ids of assets that go first.
-        restart_on: ids of assets whose change rolls the replicas, besides the files.
-        versions: by id of an asset, the lowest version of it that this one works with.
-        owner: team that is responsible for it.
-        places: by name. Without any, it runs once, in no place.
+        files: by name, texts in which `{{name}}` is replaced with a value. A change rolls the replicas.
+        values: for the files, in addition to `name`, `place`, `version` and `port`.
+        needs: ids of assets that are pushed first.
+        restart_on: ids of assets whose change rolls the replicas, in addition to the files.
+        versions: by id of an asset, its lowest version that this service works with.
+        owner: the responsible team.
+        places: by name. Without places, it runs once.
     """
 
     model: Literal["service"] = "service"
@@ -90,7 +87,7 @@ _NONE = ServicePlace()
 
 
 class _Here(msgspec.Struct, frozen=True):
-    """The service in one place; `at` is where the place is written."""
+    """The service in one place; `at` is the JSON pointer to the place."""
 
     prefix: str
     place: str
@@ -111,69 +108,69 @@ def service(file: SourceFile) -> Iterator[DeclaredAsset]:
     Ids are `NAME/PLACE/job` and `NAME/PLACE/FILE`; without places, `NAME/job` and `NAME/FILE`.
 
     Raises:
-        UnreadableFileError: the file does not describe a service; has all problems, each with its place.
+        UnreadableFileError: the file does not describe a service; has all problems, with their positions.
     """
-    said = read(file, Service, NOUN)
-    heres = list(_heres(said))
-    problems = [problem for here in heres for problem in _unknown_values(said, here)]
+    spec = read(file, Service, NOUN)
+    instances = list(_instances(spec))
+    problems = [problem for here in instances for problem in _unknown_values(spec, here)]
     if problems:
         raise refused(file, NOUN, list(dict.fromkeys(problems)))
-    for here in heres:
-        addons = _addons(said, here)
-        files = {f"{here.prefix}/{name}": (name, text) for name, text in said.files.items()}
+    for here in instances:
+        addons = _addons(spec, here)
+        files = {f"{here.prefix}/{name}": (name, text) for name, text in spec.files.items()}
         for id, (name, text) in files.items():
             payload = {"path": f"{here.folder}/{name}", "content": rendered(text, here.values)}
             yield asset(id, "lehr.File", payload, addons)
-        needs: dict[str, Any] = {"assets": said.needs}
-        if said.versions:
-            items = said.versions.items()
+        needs: dict[str, Any] = {"assets": spec.needs}
+        if spec.versions:
+            items = spec.versions.items()
             needs["versions"] = [{"asset": id, "at_least": str(version)} for id, version in items]
-        order = {DEPENDS_ON: needs} if said.needs or said.versions else {}
-        yield asset(f"{here.prefix}/job", "lehr.Process", _job(said, here, list(files)), {**addons, **order})
+        order = {DEPENDS_ON: needs} if spec.needs or spec.versions else {}
+        yield asset(f"{here.prefix}/job", "lehr.Process", _job(spec, here, list(files)), {**addons, **order})
 
 
-def _heres(said: Service) -> Iterator[_Here]:
-    for place, item in said.places.items() or [("", _NONE)]:
-        prefix = f"{said.name}/{place}" if place else said.name
-        port = said.port if item.port is None else item.port
-        version = said.version if item.version is None else item.version
-        known: dict[str, Value] = {"name": said.name, "place": place, "version": version}
+def _instances(spec: Service) -> Iterator[_Here]:
+    for place, item in spec.places.items() or [("", _NONE)]:
+        prefix = f"{spec.name}/{place}" if place else spec.name
+        port = spec.port if item.port is None else item.port
+        version = spec.version if item.version is None else item.version
+        known: dict[str, Value] = {"name": spec.name, "place": place, "version": version}
         if port is not None:
             known["port"] = port
-        values = {**known, **said.values, **item.values}
+        values = {**known, **spec.values, **item.values}
         at = f"/places/{escaped(place)}" if place else ""
         yield _Here(prefix, place, port, version, values, item, at)
 
 
-def _unknown_values(said: Service, here: _Here) -> Iterator[Problem]:
-    for name, text in said.files.items():
+def _unknown_values(spec: Service, here: _Here) -> Iterator[Problem]:
+    for name, text in spec.files.items():
         try:
             rendered(text, here.values)
         except LookupError as error:
             where = f" in place {here.place}" if here.place else ""
-            fix = f"add it to `values`; there are {', '.join(sorted(here.values))}"
-            what = f"file {name} asks for the value `{error.args[0]}`, and there is none{where}"
+            fix = f"add it to `values`; defined values: {', '.join(sorted(here.values))}"
+            what = f"file {name} needs the value `{error.args[0]}`, which is not defined{where}"
             yield Problem(f"/files/{escaped(name)}", what, fix)
 
 
-def _job(said: Service, here: _Here, files: list[str]) -> dict[str, Any]:
+def _job(spec: Service, here: _Here, files: list[str]) -> dict[str, Any]:
     own = {"{place}": here.place, "{version}": here.version, "{files}": here.folder}
     item = here.item
     payload: dict[str, Any] = {
-        "command": [_filled(word, own) for word in item.command or said.command],
+        "command": [_filled(word, own) for word in item.command or spec.command],
         "environment": {
             name: _filled(value, own) if isinstance(value, str) else value
-            for name, value in {**said.environment, **item.environment}.items()
+            for name, value in {**spec.environment, **item.environment}.items()
         },
-        "replicas": said.replicas if item.replicas is None else item.replicas,
-        "restart_on": [*said.restart_on, *files],
+        "replicas": spec.replicas if item.replicas is None else item.replicas,
+        "restart_on": [*spec.restart_on, *files],
         "group": here.prefix.replace("/", "-"),
         "version": here.version,
     }
     if here.port is not None:
         payload["ports"] = [{"name": "http", "base": here.port}]
-    if said.health:
-        payload["health_url"] = f"http://127.0.0.1:{{port}}{said.health}"
+    if spec.health:
+        payload["health_url"] = f"http://127.0.0.1:{{port}}{spec.health}"
     return payload
 
 
@@ -183,13 +180,13 @@ def _filled(text: str, own: Mapping[str, str]) -> str:
     return text
 
 
-def _addons(said: Service, here: _Here) -> dict[str, Any]:
-    labels = {"service": said.name, **({"place": here.place} if here.place else {})}
+def _addons(spec: Service, here: _Here) -> dict[str, Any]:
+    labels = {"service": spec.name, **({"place": here.place} if here.place else {})}
     addons: dict[str, Any] = {LABELS: {"labels": labels}}
     if here.place:
         addons[AFFECTED_CLUSTERS] = {"clusters": [here.place]}
-    if said.owner:
-        addons[OWNER] = {"team": said.owner}
+    if spec.owner:
+        addons[OWNER] = {"team": spec.owner}
     if here.item.turndown:
         addons[TURNDOWN] = {"reason": here.item.turndown}
     return addons

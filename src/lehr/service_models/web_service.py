@@ -15,7 +15,7 @@ from lehr.service_models.model_input import Problem, read, refused
 NOUN = "a web service"
 
 GLOBAL = "global"
-"""Reserved for all clusters together, so none has this name."""
+"""Stands for all clusters together. No cluster can have this name."""
 
 MOST_REPLICAS = 90
 
@@ -23,6 +23,8 @@ _BALANCER, _ADMIN, _REPLICAS = 0, 1, 2  # ports of a cluster, counted from its f
 
 Port = Annotated[int, msgspec.Meta(ge=1, le=65_400)]
 Version = Annotated[str, msgspec.Meta(min_length=1)]
+Words = Annotated[list[str], msgspec.Meta(min_length=1)]
+FileName = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$")]
 Name = Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$")]
 
 
@@ -31,12 +33,12 @@ class Cluster(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     Attributes:
         replicas: how many run.
-        ports: first port of the cluster's own: that of its balancer. The next is the admin interface
-            of its Envoy, and those after that are the replicas'.
-        weight: parts of all requests that it gets; as many as it has replicas without it.
-        version: that runs here, where it is another one.
-        environment: put over that of the service, one by one.
-        turndown: why the cluster is to go. Then it leaves the global balancer, and production.
+        ports: the cluster's first port, that of its balancer. The next is the admin interface of its
+            Envoy, and the following ones are those of the replicas.
+        weight: parts of all requests that it gets; by default its number of replicas.
+        version: version that runs here, if it differs from that of the service.
+        environment: added to that of the service, or overrides it by name.
+        turndown: why the cluster should be removed. It then leaves the global balancer, and production.
     """
 
     replicas: Annotated[int, msgspec.Meta(ge=0, le=MOST_REPLICAS)]
@@ -48,17 +50,17 @@ class Cluster(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class WebService(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What people write about a web service.
+    """A web service in one or more clusters.
 
     Attributes:
         name: the first part of its assets' ids.
         version: which version of the program runs.
         schema: lowest version of the database's schema that this version works with; None if any does.
         environment: variables of the program; references to secrets among them.
-        port: where the service is reached: port of the global balancer. The next is its admin interface.
+        port: port of the service, on the global balancer. The next is the admin interface of its Envoy.
         clusters: by name.
-        command, envoy, restart_on, envoy_restart_on, needs, schema_of: what `web_service` takes as
-            arguments, which go before these; `schema_of` is its `schema`.
+        command, envoy, restart_on, envoy_restart_on, needs, schema_of: as the arguments of `web_service`,
+            which take precedence; `schema_of` is its `schema`.
     """
 
     model: Literal["web-service"] = "web-service"
@@ -77,9 +79,11 @@ class WebService(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
 
     def __post_init__(self) -> None:
         if GLOBAL in self.clusters:
-            raise ValueError(f"no cluster can be called {GLOBAL}: that stands for all")
+            raise ValueError(
+                f"a cluster cannot be called {GLOBAL}: the name is reserved for all clusters together"
+            )
         if all(cluster.turndown for cluster in self.clusters.values()):
-            raise ValueError("every cluster is turned down, and the global balancer needs one that stays")
+            raise ValueError("every cluster is turned down, but the global balancer needs one that stays")
 
 
 def web_service(
@@ -98,17 +102,17 @@ def web_service(
     `.../balancer`. The file provides arguments that are not given here.
 
     Args:
-        command: the program; `{version}` and `{cluster}` stand for those of the replica, and
-            `{port}` for its port. It answers `/healthz`.
+        command: the program; `{version}`, `{cluster}` and `{port}` are replaced with those of the replica. It
+            answers `/healthz`.
         envoy: the program that becomes an Envoy, called with `--folder` and `--admin` added.
         restart_on: ids of assets whose change rolls the replicas.
         envoy_restart_on: the same, for the Envoys.
-        needs: ids of assets that go before the jobs.
-        schema: id of the schema that the file's field `schema` is about.
+        needs: ids of assets that are pushed before the jobs.
+        schema: id of the schema whose version the field `schema` of the file requires.
 
     Raises:
-        UnreadableFileError: the file does not describe a web service; has all problems, each with its
-            place.
+        UnreadableFileError: the file does not describe a web service; has all problems, with their
+            positions.
     """
     service = read(file, WebService, NOUN)
     programs = {"command": list(command) or service.command, "envoy": list(envoy) or service.envoy}

@@ -19,11 +19,11 @@ from __future__ import annotations
 
 from lehr.sources.command import interrupt
 from lehr.sources.composite import CompositeSource
-from lehr.sources.declared import Means, open_declared
+from lehr.sources.declared import SourceContext, open_declared
 from lehr.sources.directory import DirectorySource
 from lehr.sources.git import GitSource
 from lehr.sources.location import open_source, require_location
-from lehr.sources.mirror_upkeep import forget, pack
+from lehr.sources.mirror import forget, pack
 from lehr.sources.signatures import SignersFile
 from lehr.sources.tree import TreeSnapshot
 
@@ -31,8 +31,8 @@ __all__ = [
     "CompositeSource",
     "DirectorySource",
     "GitSource",
-    "Means",
     "SignersFile",
+    "SourceContext",
     "TreeSnapshot",
     "forget",
     "interrupt",

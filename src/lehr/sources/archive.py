@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
 import pygit2
 
 from lehr.base.digest import short
-from lehr.base.errors import StalledError, TransientError
+from lehr.base.errors import StalledError, TransientError, raised_as
 from lehr.model.incarnation import SourceRevision
 from lehr.sdk.source import FileEntry
+from lehr.sources.hints import Hints
 from lehr.sources.mirror import Mirror
 from lehr.sources.tree import TreeSnapshot
 
@@ -25,7 +26,11 @@ def entry_of(path: str, content: bytes) -> FileEntry:
 
 
 class HeldSnapshot:
-    """A past state of files, held in memory."""
+    """A past state of files, held in memory.
+
+    Attributes:
+        skipped: symbolic links and special files, which are not part of the snapshot.
+    """
 
     def __init__(
         self,
@@ -37,19 +42,10 @@ class HeldSnapshot:
         """Hold `contents` by path, with their `entries` if known."""
         if entries is None:
             entries = {path: entry_of(path, content) for path, content in contents.items()}
-        self._revision = revision
+        self.revision = revision
         self._contents = contents
         self._files = MappingProxyType(dict(entries))
-        self._skipped = skipped
-
-    @property
-    def revision(self) -> SourceRevision:
-        return self._revision
-
-    @property
-    def skipped(self) -> tuple[str, ...]:
-        """Symbolic links and special files, which are not part of the snapshot."""
-        return self._skipped
+        self.skipped = skipped
 
     def files(self) -> Mapping[str, FileEntry]:
         return self._files
@@ -117,15 +113,10 @@ class Archive:
         snapshot = self._held.get(revision.revision)
         if snapshot is None:
             raise _not_kept(revision)
-        try:
+        what = f"the contents of {revision.source} could not be stored"
+        fix = "check that the state directory is writable and has free space"
+        with raised_as(TransientError, what, code="SRC101", fix=fix, on=(OSError, pygit2.GitError)):
             tree = self._store(snapshot)
-        except (OSError, pygit2.GitError) as err:
-            raise TransientError(
-                f"the contents of {revision.source} could not be kept",
-                code="SRC101",
-                why=str(err),
-                fix="see that the state directory can be written and has room",
-            ) from err
         self._mirror.keep(revision.revision, tree)
 
     def _store(self, snapshot: HeldSnapshot) -> str:
@@ -142,8 +133,32 @@ class Archive:
 
 def _not_kept(revision: SourceRevision) -> StalledError:
     return StalledError(
-        f"the revision {short(revision.revision)} of {revision.source} cannot be read any more",
+        f"the revision {short(revision.revision)} of {revision.source} can no longer be read",
         code="SRC102",
-        why="it was not kept, and the source has changed since",
+        why="it was not stored, and the source has changed since",
         fix="choose a newer incarnation",
     )
+
+
+class ArchivedSource:
+    """The common part of sources that keep their contents in an archive and give hints at intervals."""
+
+    def __init__(self, archive: Archive, hints: Hints) -> None:
+        self._archive = archive
+        self._hints = hints
+
+    def at(self, revision: SourceRevision) -> HeldSnapshot | TreeSnapshot:
+        """The snapshot of an earlier revision of this source.
+
+        Raises:
+            StalledError: it was not kept.
+        """
+        return self._archive.at(revision)
+
+    def keep(self, revision: SourceRevision) -> None:
+        """Store the contents of a revision that `newest` returned recently: see `Archive.keep`."""
+        self._archive.keep(revision)
+
+    def changes(self) -> AsyncIterator[None]:
+        """A hint whenever there may be something new."""
+        return self._hints.changes()

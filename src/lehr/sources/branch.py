@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from lehr.base.diagnostics import Diagnostic, Severity
-from lehr.base.errors import StalledError, TransientError
+from lehr.base.errors import StalledError, TransientError, raised_as
 from lehr.sdk.source import REMARK
 
 HEADS = "refs/heads/"
@@ -44,10 +44,10 @@ class BranchMemory:
             return None
         except (OSError, msgspec.DecodeError) as error:
             raise StalledError(
-                f"{self._path}, which says which branch is followed, cannot be read",
+                f"{self._path}, which records the followed branch, cannot be read",
                 code="SRC103",
                 why=str(error),
-                fix="name the branch with --branch: that writes it again",
+                fix="name the branch with --branch, which writes the file again",
             ) from error
 
     def remember(self, ref: str) -> None:
@@ -57,26 +57,21 @@ class BranchMemory:
             TransientError: it cannot be written.
         """
         half = self._path.with_suffix(".half")
-        try:
+        what = f"{self._path}, which records the followed branch, cannot be written"
+        fix = "free space in the state folder, and let this user write to it"
+        with raised_as(TransientError, what, code="SRC104", fix=fix):
             half.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             with half.open("wb") as file:
                 file.write(msgspec.json.encode(_Remembered(ref)))
                 file.flush()
                 os.fsync(file.fileno())
             half.replace(self._path)
-        except OSError as error:
-            raise TransientError(
-                f"{self._path}, which says which branch is followed, cannot be written",
-                code="SRC104",
-                why=error.strerror or str(error),
-                fix="make room in the state folder, and let this user write to it",
-            ) from error
 
 
 def detached(location: str) -> StalledError:
     """No branch is checked out, and none was named."""
     return StalledError(
-        f"{location} has no branch checked out, so there is none to follow",
+        f"{location} has no branch checked out, so Lehr has no branch to follow",
         code="SRC105",
         why="HEAD is a commit (a tag, or a checkout in CI)",
         fix="name the branch with --branch; `lehr run --once` takes exactly this commit",

@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from lehr.sdk.source import Source
 
 
-class Following:
+class CombinedHints:
     """Listens to sources that come and go.
 
     Args:

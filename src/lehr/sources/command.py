@@ -75,7 +75,7 @@ def run_git(
         raise StalledError(
             "the git command is not installed",
             code="SRC106",
-            why="repositories are fetched and pushed with it",
+            why="Lehr uses it to fetch and push repositories",
             fix="install git and put it on the PATH",
         ) from err
     _running.add(process)
@@ -88,8 +88,8 @@ def run_git(
         raise TransientError(
             f"git did not finish within {timeout:g} s for {public(location)}",
             code="SRC107",
-            why="the repository or the way to it is slow or hangs",
-            fix="see whether `git fetch` works from this machine",
+            why="the repository or the network is slow or hangs",
+            fix="check whether `git fetch` works on this machine",
         ) from err
     finally:
         _running.discard(process)
@@ -116,7 +116,7 @@ def ownership_problem(path: Path | str) -> StalledError:
     return StalledError(
         f"the repository {path} belongs to another user",
         code="SRC108",
-        why="git reads another user's repository only when told that it is safe",
+        why="git reads another user's repository only if it is listed as safe",
         fix=f"git config --global --add safe.directory {path}",
     )
 
@@ -144,7 +144,7 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 def _failure(stderr: str, location: str) -> LehrError:
     """The error for git's message."""
     where = public(location)
-    why = "; ".join(public(stderr).split("\n")).strip("; ")[-_MAX_OUTPUT:] or "git says nothing more"
+    why = "; ".join(public(stderr).split("\n")).strip("; ")[-_MAX_OUTPUT:] or "git gave no details"
     if "dubious ownership" in stderr:
         return ownership_problem(where)
     if "couldn't find remote ref" in stderr:
@@ -152,18 +152,18 @@ def _failure(stderr: str, location: str) -> LehrError:
             f"{where} has no such branch or tag, or no commit yet",
             code="SRC109",
             why=why,
-            fix="push it, or name another",
+            fix="push it, or name a different one",
         )
     if "not our ref" in stderr or "unadvertised object" in stderr:
         return StalledError(
-            f"{where} does not give that commit",
+            f"{where} does not serve that commit",
             code="SRC110",
             why=why,
-            fix="see that it is on a branch there; or name the branch or a tag",
+            fix="check that it is on a branch there; or name the branch or a tag",
         )
     if "not allowed" in stderr and "transport" in stderr:
         return StalledError(
-            f"{where} is not reached by a way that is allowed",
+            f"{where} uses a protocol that is not allowed",
             code="SRC111",
             why=why,
             fix=f"use one of {_PROTOCOLS.replace(':', ', ')}",
@@ -172,23 +172,23 @@ def _failure(stderr: str, location: str) -> LehrError:
         return StalledError(
             f"{where} uses SHA-256 object names",
             code="SRC112",
-            why="they cannot be read yet",
+            why="Lehr cannot read them yet",
             fix="use a SHA-1 repository",
         )
     if any(text in stderr for text in ("Authentication failed", "could not read", "Permission denied")):
         return StalledError(
-            f"git may not read {where}",
+            f"git is not allowed to read {where}",
             code="SRC113",
             why=why,
             fix="give this user a key or a credential helper, or access to the files",
         )
     if "No space left" in stderr:
         return TransientError(
-            "the disk is full", code="SRC114", why=why, fix="make room in the state directory"
+            "the disk is full", code="SRC114", why=why, fix="free space in the state directory"
         )
     return TransientError(
         f"{where} could not be fetched",
         code="SRC115",
         why=why,
-        fix="see whether `git fetch` works from this machine",
+        fix="check whether `git fetch` works on this machine",
     )

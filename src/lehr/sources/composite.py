@@ -12,7 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from lehr.base import documents
-from lehr.base.diagnostics import Diagnostic, Position
+from lehr.base.diagnostics import Diagnostic, Position, file_problem
 from lehr.base.digest import digest_all
 from lehr.base.errors import LehrError, TransientError
 from lehr.model.declared_sources import FOLDER, WORKSPACE_FILE, DeclaredSource, declared_sources, mount_of
@@ -26,7 +26,7 @@ from lehr.sdk.source import (
     Source,
     SourcesError,
 )
-from lehr.sources.combined_hints import Following
+from lehr.sources.combined_hints import CombinedHints
 
 Open = Callable[[str, DeclaredSource], Source]
 """Opens a declared source by name. May raise `StalledError`."""
@@ -69,7 +69,11 @@ class _Mounted:
 
 
 class CompositeSnapshot:
-    """The files of one snapshot, and those of others in folders of their own."""
+    """The files of one snapshot, and those of others in folders of their own.
+
+    Attributes:
+        revision: a digest of all `revisions`.
+    """
 
     def __init__(self, primary: Snapshot, mounted: Mapping[str, _Mounted]) -> None:
         """Add the files of `mounted`, by folder, to those of `primary`."""
@@ -78,12 +82,7 @@ class CompositeSnapshot:
         self._files: Mapping[str, FileEntry] | None = None
         self.revisions = (primary.revision, *(item.revision for item in mounted.values()))
         parts = (part for item in self.revisions for part in (item.folder, item.source, item.revision))
-        self._revision = SourceRevision(primary.revision.source, digest_all(parts))
-
-    @property
-    def revision(self) -> SourceRevision:
-        """A digest of all `revisions`."""
-        return self._revision
+        self.revision = SourceRevision(primary.revision.source, digest_all(parts))
 
     @property
     def skipped(self) -> tuple[str, ...]:
@@ -127,7 +126,7 @@ class CompositeSource:
         self._held: dict[str, tuple[tuple[Source, SourceRevision], ...]] = {}
         self._read: tuple[Snapshot, _Declarations] | None = None
         self._seen: dict[Source, Snapshot] = {}
-        self._following = Following(self._sources)
+        self._hints = CombinedHints(self._sources)
 
     @property
     def name(self) -> str:
@@ -146,7 +145,7 @@ class CompositeSource:
             SourcesError: a declared source cannot be read, or files are in its place.
             TransientError, StalledError: the source itself cannot be read.
         """
-        hinted = self._following.take()
+        hinted = self._hints.take()
         try:
             primary = self._look(self._primary, hinted)
         except LehrError:
@@ -175,7 +174,7 @@ class CompositeSource:
                 problems.append(_unreadable(name, places[name], error))
         if parts != self._parts:
             self._parts = parts  # as a whole: they are followed in another thread
-            self._following.changed()
+            self._hints.changed()
         known = self._sources()
         self._seen = {source: snapshot for source, snapshot in self._seen.items() if source in known}
         if problems:
@@ -199,7 +198,7 @@ class CompositeSource:
 
     def changes(self) -> AsyncIterator[None]:
         """A hint whenever one of the sources that the last `newest` found gives one."""
-        return self._following.hints()
+        return self._hints.hints()
 
     def _sources(self) -> frozenset[Source]:
         return frozenset((self._primary, *(part.source for part in self._parts.values())))
@@ -233,7 +232,7 @@ class CompositeSource:
         return _Mounted(snapshot, folder, before)
 
     def _hold(self, snapshot: CompositeSnapshot) -> CompositeSnapshot:
-        """Return `snapshot`, and remember what to keep for it."""
+        """Return `snapshot`, and remember what to keep."""
         revision = snapshot.revision.revision
         sources = (self._primary, *(part.source for part in self._parts.values()))
         own = (replace(item, folder="") for item in snapshot.revisions)
@@ -278,13 +277,12 @@ def _collisions(primary: Snapshot, places: Mapping[str, Position]) -> list[Diagn
         found = next(alike, None)
         if found is not None:
             problems.append(
-                Diagnostic(
-                    code="SRC001",
-                    what=f"{found} stands where the files of the source {name} are to be",
-                    why=f"they are read below {folder}/, and nobody could tell which are which",
-                    fix="move the file elsewhere, or give the source another name",
-                    subject=WORKSPACE_FILE,
-                    at=at,
+                file_problem(
+                    "SRC001",
+                    at,
+                    what=f"{found} is where the files of the source {name} belong",
+                    why=f"they are read below {folder}/, and the two could not be distinguished",
+                    fix="move the file elsewhere, or give the source a different name",
                 )
             )
     return problems
@@ -303,11 +301,11 @@ def _refused(name: str, at: Position, error: RefusedRevisionError) -> Diagnostic
 
 def _unreadable(name: str, at: Position, error: LehrError) -> Diagnostic:
     passes = isinstance(error, TransientError)
-    fix = "Lehr tries again by itself" if passes else f"mend it, or what {WORKSPACE_FILE} says of it"
+    fix = "Lehr retries automatically" if passes else f"fix it, or its declaration in {WORKSPACE_FILE}"
     return Diagnostic(
         code="PUB001",
         what=f"the source {name} cannot be read: {error.what}",
-        why=error.why or "without it nobody knows what is intended; what is in force stays",
+        why=error.why or "without it the intent is incomplete; the last incarnation stays in force",
         fix=error.fix or fix,
         subject=name,
         at=at,

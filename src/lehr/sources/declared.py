@@ -13,19 +13,19 @@ from lehr.model.declared_sources import DeclaredSource, DirectoryPlace, GitPlace
 from lehr.sdk.source import Source
 from lehr.sources.directory import DirectorySource
 from lehr.sources.git import GitSource
-from lehr.sources.location import left_out, place_of
+from lehr.sources.location import excluded_names, place_of
 from lehr.sources.origin import local_path
 from lehr.sources.released import ReadReleased, ReleasedSource
 from lehr.sources.rows import AskRows, RowsSource
 from lehr.sources.signatures import Signers
 
 
-class Means(msgspec.Struct, frozen=True):
+class SourceContext(msgspec.Struct, frozen=True):
     """Resources for reading declared sources.
 
     Attributes:
         state: the state directory, where sources keep what they have read.
-        base: what relative paths are relative to.
+        base: the directory that relative paths start from.
         blocking: makes the runner for the checks of one source, which may hang (invariant I9).
         ask: queries a database for rows.
         read: reads an incarnation of another partition.
@@ -41,44 +41,44 @@ class Means(msgspec.Struct, frozen=True):
     lender: Path | None = None
 
 
-def open_declared(name: str, declared: DeclaredSource, means: Means) -> Source:
+def open_declared(name: str, declared: DeclaredSource, context: SourceContext) -> Source:
     """The source `declared` under `name`. Nothing is read before the first `newest`.
 
     Raises:
         StalledError: an allowed signing key is not valid.
     """
-    kept, clock, blocking = means.state / "sources", means.clock, means.blocking(name)
+    kept, clock, blocking = context.state / "sources", context.clock, context.blocking(name)
     match declared:
         case GitPlace():
-            return _git(declared, means, blocking)
+            return _git(declared, context, blocking)
         case DirectoryPlace():
-            directory = (means.base / Path(declared.directory).expanduser()).absolute()
+            directory = (context.base / Path(declared.directory).expanduser()).absolute()
             return DirectorySource(
                 directory,
                 place_of(kept, str(directory)),
                 clock=clock,
-                exclude=left_out(directory, means.state),
+                exclude=excluded_names(directory, context.state),
                 poll_seconds=declared.poll,
                 blocking=blocking,
             )
         case SqlPlace():
             archive = place_of(kept, f"sql/{declared.sql}/{declared.query}/{name}")
-            return RowsSource(declared, archive, means.ask, clock=clock, blocking=blocking)
+            return RowsSource(declared, archive, context.ask, clock=clock, blocking=blocking)
         case PartitionPlace():
             archive = place_of(kept, f"partition/{declared.partition}")
-            return ReleasedSource(declared, archive, means.read, clock=clock, blocking=blocking)
+            return ReleasedSource(declared, archive, context.read, clock=clock, blocking=blocking)
 
 
-def _git(declared: GitPlace, means: Means, blocking: Blocking) -> GitSource:
+def _git(declared: GitPlace, context: SourceContext, blocking: Blocking) -> GitSource:
     repository = declared.git
     if "://" not in repository:
-        beside = means.base / Path(repository).expanduser()
+        beside = context.base / Path(repository).expanduser()
         if beside.exists() or local_path(repository) is not None:
             repository = str(beside)
     return GitSource(
         repository,
-        place_of(means.state / "sources", repository),
-        clock=means.clock,
+        place_of(context.state / "sources", repository),
+        clock=context.clock,
         branch=declared.branch,
         tag=declared.tag,
         commit=declared.commit,
@@ -86,5 +86,5 @@ def _git(declared: GitPlace, means: Means, blocking: Blocking) -> GitSource:
         poll_seconds=declared.poll,
         blocking=blocking,
         signers=Signers(declared.signed_by) if declared.signed_by else None,
-        lender=None if means.lender is None else place_of(means.lender / "sources", repository),
+        lender=None if context.lender is None else place_of(context.lender / "sources", repository),
     )

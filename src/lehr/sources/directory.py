@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -12,12 +12,12 @@ from lehr.base.blocking import Blocking, Inline
 from lehr.base.clock import Clock
 from lehr.base.digest import Digest, digest_all
 from lehr.base.errors import StalledError
+from lehr.base.text import writable
 from lehr.model.incarnation import SourceRevision
 from lehr.sdk.source import FileEntry
-from lehr.sources.archive import Archive, HeldSnapshot, entry_of
+from lehr.sources.archive import Archive, ArchivedSource, HeldSnapshot, entry_of
 from lehr.sources.hints import Hints
-from lehr.sources.scan import Scan, Stamp, changed_meanwhile, read_file, scan
-from lehr.sources.tree import TreeSnapshot
+from lehr.sources.scan import Scan, Stamp, changed_while_read, read_file, scan
 
 EXCLUDED = (".git", ".lehr", ".venv", "__pycache__")
 """Names that are left out at any depth, as are directories that git ignores."""
@@ -35,7 +35,7 @@ class _Known(msgspec.Struct, frozen=True):
     settled: bool
 
 
-class DirectorySource:
+class DirectorySource(ArchivedSource):
     """Reads a directory. Revisions are digests of all paths and contents.
 
     A snapshot is all or nothing: every file is read, then the directory is listed again, and if anything
@@ -62,18 +62,17 @@ class DirectorySource:
         blocking: Blocking | None = None,
     ) -> None:
         self._path = path.expanduser().absolute()
-        self._archive = Archive(archive)
+        super().__init__(Archive(archive), Hints(clock, poll_seconds, blocking=blocking or Inline()))
         self._clock = clock
         self._exclude = frozenset(exclude)
         self._max_bytes = max_bytes
         self._known: dict[str, _Known] = {}
         self._last: tuple[Scan, HeldSnapshot] | None = None
-        self._hints = Hints(clock, poll_seconds, blocking=blocking or Inline())
 
     @property
     def name(self) -> str:
         """`directory:PATH`."""
-        return f"directory:{self._path}"
+        return writable(f"directory:{self._path}")
 
     def newest(self) -> HeldSnapshot:
         """The directory as it is now. One call at a time.
@@ -91,39 +90,15 @@ class DirectorySource:
         known = {path: self._known[path] for path in found.files if path not in stale}
         known |= {path: self._read(path, found.files[path]) for path in stale}
         if scan(self._path, self._exclude, ignored) != found:
-            raise changed_meanwhile(self._path)
+            raise changed_while_read(self._path)
         self._known = {path: known[path] for path in found.files}
         snapshot = self._snapshot(found)
         self._last = (found, snapshot)
         return snapshot
 
-    def at(self, revision: SourceRevision) -> HeldSnapshot | TreeSnapshot:
-        """The snapshot of an earlier revision of this source.
-
-        Raises:
-            StalledError: it was not kept.
-        """
-        return self._archive.at(revision)
-
-    def keep(self, revision: SourceRevision) -> None:
-        """Store the contents of a revision that `newest` returned recently. Idempotent.
-
-        Survives a crash of this program. After a crash of the machine, the objects written
-        last may be damaged; that is noticed when they are read.
-
-        Raises:
-            TransientError: the archive could not be written.
-            StalledError: the revision is not held in memory any more.
-        """
-        self._archive.keep(revision)
-
     def notify(self) -> None:
         """Make `changes` give a hint at once, as after an external notification."""
         self._hints.notify()
-
-    def changes(self) -> AsyncIterator[None]:
-        """A hint at each poll and notification."""
-        return self._hints.changes()
 
     def _is_known(self, path: str, stamp: Stamp) -> bool:
         known = self._known.get(path)
@@ -142,8 +117,8 @@ class DirectorySource:
             raise StalledError(
                 f"the files in {self._path} have {total:,} bytes together, more than {self._max_bytes:,}",
                 code="SRC116",
-                why=f"they are held in memory; the largest is {largest}",
-                fix="move out what is no intent, or use a git repository",
+                why=f"they are all held in memory; the largest is {largest}",
+                fix="move files that are not intent elsewhere, or use a git repository",
             )
 
     def _snapshot(self, found: Scan) -> HeldSnapshot:

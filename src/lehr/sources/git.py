@@ -9,6 +9,7 @@ from lehr.base.blocking import Blocking, Inline
 from lehr.base.clock import Clock
 from lehr.base.diagnostics import Diagnostic
 from lehr.base.errors import LehrError, StalledError
+from lehr.base.text import writable
 from lehr.model.incarnation import SourceRevision
 from lehr.sdk.source import RefusedRevisionError
 from lehr.sources.branch import HEADS, BranchMemory, checked_out, detached
@@ -86,7 +87,7 @@ class GitSource:
         """`git:LOCATION[#BRANCH][:PATH]`, without passwords."""
         branch = f"#{self._followed}" if self._followed else ""
         path = f":{self._path}" if self._path else ""
-        return f"git:{public(self._location)}{branch}{path}"
+        return writable(f"git:{public(self._location)}{branch}{path}")
 
     def newest(self) -> TreeSnapshot:
         """The newest commit. One call at a time.
@@ -94,11 +95,17 @@ class GitSource:
         Raises:
             TransientError: the repository does not exist or cannot be reached.
             RefusedRevisionError: the commit holds more than a source may, or names that cannot be paths.
-            StalledError: it is not a repository, is empty, has no such branch, or may not be read; or no
-                allowed signer has signed the commit.
+            StalledError: it is not a repository, is empty, has no such branch, or may not be read; the
+                branch's name is not UTF-8; or no allowed signer has signed the commit.
         """
         if not self._resolved:
             self._resolve()
+        if writable(self._ref) != self._ref:
+            raise StalledError(
+                f"the name of the ref {self._ref} is not UTF-8",
+                code="SRC158",
+                fix="rename it, or name another branch",
+            )
         commit = self._tip()
         self._remember()
         if self._ref == "HEAD" and self._memory is not None and self._origin is not None:
@@ -194,12 +201,12 @@ def _ref(branch: str | None) -> str:
 
 
 def _inside(path: str) -> str:
-    """`path`, normalized; refuses one that leads out of the repository."""
+    """`path`, normalized; refuses one that is outside the repository."""
     parts = [part for part in path.split("/") if part not in {"", "."}]
     if ".." in parts or path.startswith("/"):
         raise StalledError(
-            f"{path} leads out of the repository",
+            f"{path} is outside the repository",
             code="SRC118",
-            fix="give a path relative to the repository's root",
+            fix="write a path relative to the repository's root",
         )
     return "/".join(parts)

@@ -16,8 +16,8 @@ class Hints:
 
     Args:
         poll_seconds: longest time between two hints.
-        glance: a cheap check, run every 0.1 s: a result that differs from the last is a hint. None if there
-            is no cheap check.
+        glance: a cheap check, run every 0.1 s: a result that differs from the last is a hint. None without a
+            cheap check.
         blocking: runs `glance`, which may hang on a dead network file system.
     """
 

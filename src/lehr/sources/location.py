@@ -54,23 +54,23 @@ def open_source(
         exact: a detached HEAD may be read, if `state` has no recorded branch.
 
     Raises:
-        StalledError: `path` leads out of the repository; or commits must be signed, and there are none.
+        StalledError: `path` is outside the repository; or commits must be signed, and there are none.
     """
-    found, repository, named_branch, named_path = taken_apart(location, kind)
+    found, repository, named_branch, named_path = parse_location(location, kind)
     if found == "directory":
         directory = Path(repository).expanduser().absolute()
         if signers is not None:
             raise StalledError(
                 f"the directory {directory} cannot be signed",
                 code="SRC124",
-                why="only commits are, and keys are named that must have signed the newest one",
-                fix="name a git repository, or start without --signed-by",
+                why="only commits can be signed, and --signed-by requires a signature of the newest one",
+                fix="use a git repository, or start without --signed-by",
             )
         return DirectorySource(
             directory,
             place_of(state / "sources", str(directory)),
             clock=clock,
-            exclude=left_out(directory, state),
+            exclude=excluded_names(directory, state),
             poll_seconds=poll_seconds or 2.0,
             blocking=blocking,
         )
@@ -88,7 +88,7 @@ def open_source(
     )
 
 
-def taken_apart(location: str, kind: Kind | None) -> tuple[Kind, str, str, str]:
+def parse_location(location: str, kind: Kind | None) -> tuple[Kind, str, str, str]:
     """Parse `location` by the rules of `open_source`: kind, directory or repository, branch, path."""
     found = kind or _kind(location)
     if found == "directory":
@@ -98,7 +98,7 @@ def taken_apart(location: str, kind: Kind | None) -> tuple[Kind, str, str, str]:
 
 def place_of(folder: Path, location: str) -> Path:
     """Path in `folder` of the mirror of `location`: recognizable and unique."""
-    digest = short(digest_bytes(location.encode()))
+    digest = short(digest_bytes(location.encode(errors="surrogateescape")))
     name = _NOT_IN_NAMES.sub("-", location.rstrip("/").rsplit("/", 1)[-1]).removesuffix(".git")[:40]
     return folder / f"{name}-{digest}.git"
 
@@ -115,10 +115,10 @@ def require_location(location: str) -> None:
     directory = local_path(_parts(location.removeprefix(_PREFIX))[0])
     if directory is not None and not directory.exists():
         raise TransientError(
-            f"{directory} is not there",
+            f"{directory} does not exist",
             code="SRC125",
             why="it was moved or deleted, or its file system is not mounted",
-            fix="put it back, or name another place",
+            fix="put it back, or name a different place",
         )
 
 
@@ -143,7 +143,7 @@ def _parts(location: str) -> tuple[str, str, str]:
     return repository, branch, path
 
 
-def left_out(directory: Path, state: Path) -> tuple[str, ...]:
+def excluded_names(directory: Path, state: Path) -> tuple[str, ...]:
     """Names to leave out, including the state directory if it is inside the source."""
     try:
         inside = state.resolve().relative_to(directory.resolve())

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import os
+from collections.abc import Collection
 from pathlib import Path
 
 import pygit2
+import structlog
 
 from lehr.base.digest import digest_bytes, short
-from lehr.base.errors import StalledError, TransientError
+from lehr.base.durable import sync
+from lehr.base.errors import LehrError, StalledError, TransientError, raised_as
 from lehr.sources.command import run_git
 from lehr.sources.tree import TreeReader
 
@@ -19,7 +21,7 @@ _TIPS = "refs/tips/"
 class Mirror:
     """Holds the tips that were fetched, and the revisions that were kept.
 
-    `lehr.sources.mirror_upkeep` packs it. Made on first use, and again if it was removed.
+    `lehr.sources.mirror` packs it. Made on first use, and again if it was removed.
 
     Args:
         timeout: maximum seconds for a fetch.
@@ -27,15 +29,10 @@ class Mirror:
     """
 
     def __init__(self, path: Path, *, timeout: float = 120.0, lender: Path | None = None) -> None:
-        self._path = path
+        self.path = path
         self._timeout = timeout
         self._lender = lender
         self._opened: tuple[pygit2.Repository, TreeReader] | None = None
-
-    @property
-    def path(self) -> Path:
-        """Its path."""
-        return self._path
 
     @property
     def repository(self) -> pygit2.Repository:
@@ -74,7 +71,7 @@ class Mirror:
         _ = self.repository
         run_git(
             [
-                f"--git-dir={self._path}",
+                f"--git-dir={self.path}",
                 "fetch",
                 "--quiet",
                 "--no-tags",
@@ -89,7 +86,7 @@ class Mirror:
         )
         tip = self.tip(name)
         if tip is None:
-            raise TransientError(f"{name} was fetched and is not there", code="SRC119", fix="run again")
+            raise TransientError(f"{name} was fetched but is missing", code="SRC119", fix="run again")
         return tip
 
     def head_of(self, location: str) -> str | None:
@@ -98,7 +95,7 @@ class Mirror:
         Raises:
             TransientError, StalledError: it cannot be queried.
         """
-        arguments = [f"--git-dir={self._path}", "ls-remote", "--symref", "--", location, "HEAD"]
+        arguments = [f"--git-dir={self.path}", "ls-remote", "--symref", "--", location, "HEAD"]
         _ = self.repository
         said = run_git(arguments, timeout=self._timeout, location=location).decode(errors="surrogateescape")
         for line in said.splitlines():
@@ -112,16 +109,12 @@ class Mirror:
         if self.kept(revision) is not None:
             return
         name = KEPT + revision
-        try:
+        what, fix = f"the revision {revision} could not be stored", f"check that {self.path} is writable"
+        failures = (KeyError, ValueError, OSError, pygit2.GitError)
+        with raised_as(TransientError, what, code="SRC120", fix=fix, on=failures):
             self.repository.create_reference_direct(name, pygit2.Oid(hex=target), force=True)
-            _sync(self._path / name)
-        except (KeyError, ValueError, OSError, pygit2.GitError) as err:
-            raise TransientError(
-                f"the revision {revision} could not be kept",
-                code="SRC120",
-                why=str(err),
-                fix=f"see that {self._path} can be written",
-            ) from err
+            sync(self.path / name)
+            sync((self.path / name).parent)
 
     def kept(self, revision: str) -> str | None:
         """Id of the object that `revision` names if it was kept; else None."""
@@ -137,9 +130,9 @@ class Mirror:
             root = self.repository[target].peel(pygit2.Tree)
         except (KeyError, ValueError, pygit2.GitError) as err:
             raise StalledError(
-                f"the revision {short(target)} cannot be read any more",
+                f"the revision {short(target)} can no longer be read",
                 code="SRC121",
-                why="it was not kept, and the source has it no longer",
+                why="it was not stored, and the source no longer has it",
                 fix="choose a newer incarnation",
             ) from err
         found = _below(root, path)
@@ -147,8 +140,8 @@ class Mirror:
             raise StalledError(
                 f"the commit {short(target)} has no directory {path}",
                 code="SRC122",
-                why="a git commit holds no empty directories",
-                fix="add it with at least one file, or name another directory",
+                why="git commits do not contain empty directories",
+                fix="add it with at least one file, or name a different directory",
             )
         return bytes(found.id.raw)
 
@@ -157,27 +150,21 @@ class Mirror:
         return None if reference is None else str(reference.target)
 
     def _open(self) -> tuple[pygit2.Repository, TreeReader]:
-        if self._opened is None or not (self._path / "HEAD").exists():
+        if self._opened is None or not (self.path / "HEAD").exists():
             self._opened = self._make()
         return self._opened
 
     def _make(self) -> tuple[pygit2.Repository, TreeReader]:
-        try:
-            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            if not (self._path / "HEAD").exists():
-                arguments = ["init", "--quiet", "--bare", "--template=", "--", str(self._path)]
-                run_git(arguments, timeout=self._timeout, location=str(self._path))
+        what, fix = f"the mirror {self.path} cannot be opened", "move it away; Lehr creates it again"
+        with raised_as(StalledError, what, code="SRC123", fix=fix, on=(OSError, pygit2.GitError)):
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if not (self.path / "HEAD").exists():
+                arguments = ["init", "--quiet", "--bare", "--template=", "--", str(self.path)]
+                run_git(arguments, timeout=self._timeout, location=str(self.path))
                 if self._lender is not None and (self._lender / "HEAD").exists():
-                    alternates = self._path / "objects" / "info" / "alternates"
+                    alternates = self.path / "objects" / "info" / "alternates"
                     alternates.write_text(f"{self._lender.absolute() / 'objects'}\n")
-            repository = pygit2.Repository(str(self._path), pygit2.enums.RepositoryOpenFlag.NO_SEARCH)
-        except (OSError, pygit2.GitError) as err:
-            raise StalledError(
-                f"the mirror {self._path} cannot be opened",
-                code="SRC123",
-                why=str(err),
-                fix="move it away: it is made again",
-            ) from err
+            repository = pygit2.Repository(str(self.path), pygit2.enums.RepositoryOpenFlag.NO_SEARCH)
         return repository, TreeReader(repository)
 
 
@@ -192,11 +179,61 @@ def _tip_of(name: str) -> str:
     return _TIPS + digest_bytes(name.encode())
 
 
-def _sync(path: Path) -> None:
-    """Make a new file survive a crash of the machine."""
-    for part in (path, path.parent):
-        descriptor = os.open(part, os.O_RDONLY)
+# --- keeps mirrors small: forgets unused revisions, packs the rest ---------------
+# Safe while others read and write: git makes a pack before it removes the packed files, readers look again
+# for missing objects, and unreferenced objects stay for a day, so that objects being written are not lost.
+
+log = structlog.get_logger()
+
+_MIRRORS = "sources"
+_MOST_LOOSE = 200
+_TIMEOUT = 600.0
+_GRACE = "1.day.ago"
+
+
+def forget(state: Path, kept: Collection[str]) -> int:
+    """Forget all revisions but `kept` in all mirrors of the state folder `state`; return their number.
+
+    No revision may be kept during the call: its incarnation is written afterwards.
+    """
+    known, gone = frozenset(kept), 0
+    for repository in mirrors(state):
+        names = [name for name in repository.references if name.startswith(KEPT)]
+        for name in names:
+            if name.removeprefix(KEPT) not in known:
+                repository.references.delete(name)
+                gone += 1
+    return gone
+
+
+def pack(state: Path, most_loose: int = _MOST_LOOSE) -> None:
+    """Pack mirrors with more than `most_loose` loose files. Takes seconds and a full core."""
+    for repository in mirrors(state):
+        path = Path(repository.path)
+        if _loose(path) <= most_loose:
+            continue
         try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+            run_git(
+                [f"--git-dir={path}", "gc", "--quiet", f"--prune={_GRACE}"],
+                timeout=_TIMEOUT,
+                location=str(path),
+            )
+        except LehrError as error:
+            log.warning("a mirror could not be packed and stays as it is", mirror=str(path), error=str(error))
+
+
+def mirrors(state: Path) -> list[pygit2.Repository]:
+    """All mirrors in the state folder `state`, but damaged ones."""
+    found = []
+    for folder in sorted((state / _MIRRORS).glob("*.git")):
+        try:
+            found.append(pygit2.Repository(str(folder), pygit2.enums.RepositoryOpenFlag.NO_SEARCH))
+        except pygit2.GitError:
+            continue  # reading it reports the damage
+    return found
+
+
+def _loose(path: Path) -> int:
+    """Number of loose objects and refs."""
+    objects = sum(1 for _ in path.glob("objects/[0-9a-f][0-9a-f]/*"))
+    return objects + sum(1 for _ in (path / KEPT).glob("*"))

@@ -96,10 +96,10 @@ class LocalRepository:
     def _open(self) -> pygit2.Repository | None:
         if not self._path.exists():
             raise TransientError(
-                f"the repository {self._path} is not there",
+                f"the repository {self._path} does not exist",
                 code="SRC126",
                 why="it was moved or deleted, or its file system is not mounted",
-                fix="put it back, or start with another source",
+                fix="put it back, or start with a different source",
             )
         try:
             return pygit2.Repository(str(self._path), pygit2.enums.RepositoryOpenFlag.NO_SEARCH)
@@ -134,9 +134,9 @@ def _no_such_ref(path: Path, repository: pygit2.Repository, name: str) -> Stalle
     branches = sorted(repository.branches.local)
     if not branches:
         return StalledError(
-            f"the repository {path} has no commit yet",
+            f"the repository {path} has no commits yet",
             code="SRC129",
-            why="there is nothing to read intent from",
+            why="it has no intent to read",
             fix="commit to it",
         )
     wanted = name.removeprefix("refs/heads/")

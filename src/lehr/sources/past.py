@@ -1,7 +1,8 @@
-"""Reads an incarnation's inputs again: its files, and who last changed each of their lines."""
+"""Reads an incarnation's inputs again: its files (also by content id), and who last changed each line."""
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -10,8 +11,37 @@ import pygit2
 from lehr.model.incarnation import SourceRevision
 from lehr.model.provenance import Commit
 from lehr.sdk.source import FileEntry
-from lehr.sources.mirror import Mirror
+from lehr.sources.mirror import Mirror, mirrors
 from lehr.sources.tree import TreeSnapshot
+
+
+def kept_content(state: Path, content_id: str) -> bytes | None:
+    """The content that `content_id` names, if any mirror in the state folder has it.
+
+    Content ids are git's in all kinds of sources: any mirror that has it has the same content.
+
+    Args:
+        state: the state folder.
+        content_id: as in `lehr.sdk.source.FileEntry`.
+    """
+    try:
+        id = pygit2.Oid(hex=content_id)
+    except ValueError:
+        return None
+    for repository in mirrors(state):
+        with contextlib.suppress(KeyError, pygit2.GitError):  # another mirror may have it
+            return bytes(repository.odb.read(id)[1])
+    return None
+
+
+def content_at(path: Path, content_id: str) -> bytes | None:
+    """The content of the file at `path`, if `content_id` names it: for unpublished files."""
+    try:
+        content = path.read_bytes()
+    except OSError:
+        return None
+    return content if str(pygit2.hash(content)) == content_id else None
+
 
 _MIRRORS = "sources"
 

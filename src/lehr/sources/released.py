@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -13,7 +13,7 @@ from lehr.base.errors import StalledError
 from lehr.model.asset import Asset
 from lehr.model.declared_sources import PartitionPlace
 from lehr.model.incarnation import SourceRevision
-from lehr.sources.archive import Archive, HeldSnapshot
+from lehr.sources.archive import Archive, ArchivedSource, HeldSnapshot
 from lehr.sources.hints import Hints
 from lehr.sources.tree import TreeSnapshot
 
@@ -23,7 +23,7 @@ ReadReleased = Callable[[PartitionPlace], Iterable[Asset]]
 _POLL = 60.0
 
 
-class ReleasedSource:
+class ReleasedSource(ArchivedSource):
     """One incarnation, which never changes. Its revision is its digest.
 
     Once kept, it is read from the archive: a partition does not stop because another one is gone.
@@ -37,10 +37,9 @@ class ReleasedSource:
     def __init__(
         self, declared: PartitionPlace, archive: Path, read: ReadReleased, *, clock: Clock, blocking: Blocking
     ) -> None:
+        super().__init__(Archive(archive), Hints(clock, _POLL, blocking=blocking))
         self._declared = declared
-        self._archive = Archive(archive)
         self._read = read
-        self._hints = Hints(clock, _POLL, blocking=blocking)
 
     @property
     def name(self) -> str:
@@ -60,18 +59,6 @@ class ReleasedSource:
             self._archive.hold(found)
         return found
 
-    def at(self, revision: SourceRevision) -> HeldSnapshot | TreeSnapshot:
-        """The snapshot of an earlier revision. Raises `StalledError` if it was not kept."""
-        return self._archive.at(revision)
-
-    def keep(self, revision: SourceRevision) -> None:
-        """Store its files, so that they stay readable forever."""
-        self._archive.keep(revision)
-
-    def changes(self) -> AsyncIterator[None]:
-        """A hint at intervals: it may have become readable."""
-        return self._hints.changes()
-
 
 def documents_of(assets: Iterable[Asset]) -> dict[str, bytes]:
     """A file for each asset: `TYPE/ID.json`, an asset's document in canonical JSON.
@@ -86,8 +73,8 @@ def documents_of(assets: Iterable[Asset]) -> dict[str, bytes]:
             raise StalledError(
                 f"{above} and {path} cannot both be files",
                 code="SRC131",
-                why="assets are mounted as TYPE/ID.json, and one's file is the other's folder",
-                fix="give one of the two assets another id, and promote again",
+                why="assets are mounted as TYPE/ID.json, and the file of one is the folder of the other",
+                fix="give one of the two assets a different id, and promote again",
             )
     return files
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +14,13 @@ from lehr.base.clock import Clock
 from lehr.base.digest import canonical, digest_bytes
 from lehr.base.documents import MAX_BYTES
 from lehr.base.errors import StalledError
+from lehr.base.text import writable
 from lehr.model.declared_sources import SqlPlace
 from lehr.model.incarnation import SourceRevision
 from lehr.sdk.source import Rows
-from lehr.sources.archive import Archive, HeldSnapshot
+from lehr.sources.archive import Archive, ArchivedSource, HeldSnapshot
 from lehr.sources.command import public
 from lehr.sources.hints import Hints
-from lehr.sources.tree import TreeSnapshot
 
 FILE = "rows.json"
 """The one file: a list of objects, one for each row, ordered by key."""
@@ -31,7 +31,7 @@ AskRows = Callable[[SqlPlace], Rows]
 _INTEGERS = range(-(2**63), 2**64)
 
 
-class RowsSource:
+class RowsSource(ArchivedSource):
     """The result of a query. Revisions are digests of the file.
 
     Args:
@@ -43,15 +43,14 @@ class RowsSource:
     def __init__(
         self, declared: SqlPlace, archive: Path, ask: AskRows, *, clock: Clock, blocking: Blocking
     ) -> None:
+        super().__init__(Archive(archive), Hints(clock, declared.poll, blocking=blocking))
         self._declared = declared
-        self._archive = Archive(archive)
         self._ask = ask
-        self._hints = Hints(clock, declared.poll, blocking=blocking)
 
     @property
     def name(self) -> str:
         """`sql:CONNECTION`."""
-        return f"sql:{public(self._declared.sql)}"
+        return writable(f"sql:{public(self._declared.sql)}")
 
     def newest(self) -> HeldSnapshot:
         """The current rows.
@@ -68,18 +67,6 @@ class RowsSource:
         self._archive.hold(held)
         return held
 
-    def at(self, revision: SourceRevision) -> HeldSnapshot | TreeSnapshot:
-        """The snapshot of an earlier revision. Raises `StalledError` if it was not kept."""
-        return self._archive.at(revision)
-
-    def keep(self, revision: SourceRevision) -> None:
-        """Store the rows, so that they stay readable forever."""
-        self._archive.keep(revision)
-
-    def changes(self) -> AsyncIterator[None]:
-        """A hint at each poll."""
-        return self._hints.changes()
-
 
 def document(rows: Rows, declared: SqlPlace) -> bytes:
     """The file with `rows`: equal rows give equal bytes, regardless of their order.
@@ -91,10 +78,10 @@ def document(rows: Rows, declared: SqlPlace) -> bytes:
         _check_columns(rows, declared)
     elif not declared.may_be_empty:
         raise StalledError(
-            "the query gives no row",
+            "the query returns no rows",
             code="SRC132",
-            why="an empty answer is far more often a mistake than a wish: it would take everything away",
-            fix="mend the query or the table; where it may be so, write `may_be_empty: true`",
+            why="an empty result is usually a mistake, and would remove everything",
+            fix="fix the query or the table; if an empty result is intended, write `may_be_empty: true`",
         )
     found: dict[tuple[Any, ...], bytes] = {}
     for values in rows.values:
@@ -105,8 +92,8 @@ def document(rows: Rows, declared: SqlPlace) -> bytes:
             raise StalledError(
                 f"two rows have the key {named}",
                 code="SRC133",
-                why="nobody could tell which of them is meant",
-                fix="mend the table, or name more columns in `key`",
+                why="keys must be unique",
+                fix="fix the table, or name more columns in `key`",
             )
         found[key] = canonical(row)
     content = b"[" + b",".join(b"\n" + found[key] for key in sorted(found)) + b"\n]\n"
@@ -115,7 +102,7 @@ def document(rows: Rows, declared: SqlPlace) -> bytes:
             f"the rows have {len(content):,} bytes, more than {MAX_BYTES:,}",
             code="SRC134",
             why="files of intent are read whole",
-            fix="have the query give less, or make several sources of it",
+            fix="let the query return less, or split it into several sources",
         )
     return content
 
@@ -124,17 +111,17 @@ def _check_columns(rows: Rows, declared: SqlPlace) -> None:
     twice = sorted({column for column in rows.columns if rows.columns.count(column) > 1})
     if twice:
         raise StalledError(
-            f"the query gives two columns called {twice[0]}",
+            f"the query returns two columns called {twice[0]}",
             code="SRC135",
-            fix=f"name one otherwise: {twice[0]} AS ...",
+            fix=f"rename one of them: {twice[0]} AS ...",
         )
     missing = [column for column in declared.key if column not in rows.columns]
     if missing:
         raise StalledError(
-            f"the query gives no column {missing[0]}, which `key` names",
+            f"the query returns no column {missing[0]}, which `key` names",
             code="SRC136",
-            why=f"it gives {', '.join(rows.columns)}",
-            fix="mend `key` or the query",
+            why=f"its columns are {', '.join(rows.columns)}",
+            fix="fix `key` or the query",
         )
 
 
@@ -149,7 +136,7 @@ def _plain(column: str, value: Any) -> Any:
         raise StalledError(
             f"the column {column} {problem} that files of intent cannot hold: {type(value).__name__}",
             code="SRC137",
-            fix=f"have the query cast it: CAST({column} AS text)",
+            fix=f"cast it in the query: CAST({column} AS text)",
         )
     return plain
 
@@ -173,8 +160,8 @@ def _key(column: str, value: Any) -> tuple[str, Any]:
     if isinstance(value, bool | int | float | str):
         return type(value).__name__, value
     raise StalledError(
-        f"the key column {column} holds {'NULL' if value is None else 'no plain value'}",
+        f"the key column {column} holds {'NULL' if value is None else 'a value that cannot be a key'}",
         code="SRC138",
-        why="a row that has no key cannot be told from others",
-        fix="leave such rows out of the query, or name another column in `key`",
+        why="a row without a key cannot be identified",
+        fix="exclude such rows from the query, or name a different column in `key`",
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -45,53 +45,51 @@ def scan(root: Path, exclude: frozenset[str], ignored: Callable[[str], bool]) ->
     """
     if not root.is_dir():
         raise TransientError(
-            f"the directory {root} is not there",
+            f"the directory {root} does not exist",
             code="SRC139",
             why="it was moved or deleted, or its file system is not mounted",
-            fix="put it back, or start with another source",
+            fix="put it back, or start with a different source",
         )
     files: dict[str, Stamp] = {}
     skipped: list[str] = []
     pending = [""]
     directories = 0
     while pending:
-        inner: list[str] = []
-        _list_one(root, pending.pop(), exclude, files, skipped, inner)
-        inner = [path for path in inner if not ignored(path)]
+        inner = []
+        for path, stamp in _list_one(root, pending.pop(), exclude):
+            if stamp is not None:
+                files[path] = stamp
+            elif not path.endswith("/"):
+                skipped.append(path)
+            elif not ignored(path):
+                inner.append(path)
         pending += inner
         directories += len(inner)
         if any(path.count("/") > _MAX_DEPTH for path in inner):
             raise StalledError(
                 f"{root} nests directories more than {_MAX_DEPTH} deep",
                 code="SRC140",
-                fix="make them flatter",
+                fix="reduce the nesting",
             )
         if len(files) + len(skipped) + directories > _MAX_FILES:
             raise StalledError(
                 f"there are more than {_MAX_FILES:,} files and directories in {root}",
                 code="SRC141",
-                why="this is hardly a directory of intent",
+                why="this is probably not a directory of intent",
                 fix="name the directory that lehr.yaml is in, or use a git repository",
             )
     if not files:
         raise StalledError(
             f"the directory {root} has no files",
             code="SRC142",
-            why="an empty directory never means that everything shall go; it may not be mounted",
-            fix="mount or fill it; `lehr init` makes a first one",
+            why="an empty directory never means that everything should be removed; it may not be mounted",
+            fix="mount or fill it; `lehr init` creates a workspace",
         )
     return Scan(dict(sorted(files.items())), tuple(sorted(skipped)))
 
 
-def _list_one(
-    root: Path,
-    prefix: str,
-    exclude: frozenset[str],
-    files: dict[str, Stamp],
-    skipped: list[str],
-    pending: list[str],
-) -> None:
-    """List one directory, and add the directories in it to `pending`."""
+def _list_one(root: Path, prefix: str, exclude: frozenset[str]) -> Iterator[tuple[str, Stamp | None]]:
+    """The entries of one directory: files with a stamp, directories with a slash, and others."""
     try:
         with os.scandir(root / prefix) as entries:
             for entry in entries:
@@ -100,13 +98,13 @@ def _list_one(
                     continue
                 _check_name(root, path)
                 if entry.is_dir(follow_symlinks=False):
-                    pending.append(path + "/")
+                    yield path + "/", None
                 elif entry.is_file(follow_symlinks=False):
-                    files[path] = _stamp(entry.stat(follow_symlinks=False))
+                    yield path, _stamp(entry.stat(follow_symlinks=False))
                 else:
-                    skipped.append(path)
+                    yield path, None
     except (FileNotFoundError, NotADirectoryError) as err:
-        raise changed_meanwhile(root) from err
+        raise changed_while_read(root) from err
     except OSError as err:
         raise _unreadable(root / prefix, err) from err
 
@@ -124,14 +122,14 @@ def read_file(path: str, expected: Stamp) -> bytes:
     except PermissionError as err:
         raise _unreadable(path, err) from err
     except OSError as err:
-        raise changed_meanwhile(path) from err
+        raise changed_while_read(path) from err
     try:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode) or _stamp(status) != expected:
-            raise changed_meanwhile(path)
+            raise changed_while_read(path)
         content = _read(descriptor, expected.size)
         if len(content) != expected.size or _stamp(os.fstat(descriptor)) != expected:
-            raise changed_meanwhile(path)
+            raise changed_while_read(path)
     except OSError as err:
         raise _unreadable(path, err) from err
     finally:
@@ -139,13 +137,14 @@ def read_file(path: str, expected: Stamp) -> bytes:
     return content
 
 
-def changed_meanwhile(path: Path | str) -> TransientError:
+def changed_while_read(path: Path | str) -> TransientError:
     """The directory is being written; a snapshot would mix before and after."""
     return TransientError(
         f"{path} changed while it was being read",
         code="SRC143",
         why="a snapshot would mix old and new",
-        fix="wait until the writing ends; if it never does, move what is written all the time elsewhere",
+        fix="wait until writing ends; if it never does, move the files that are written all the time "
+        "elsewhere",
     )
 
 

@@ -19,7 +19,7 @@ from pathlib import Path
 import msgspec
 
 from lehr.base.digest import short
-from lehr.base.errors import StalledError
+from lehr.base.errors import StalledError, raised_as
 from lehr.sources.command import public, run_git
 
 _ARMOUR = re.compile(r"-----BEGIN PGP PUBLIC KEY BLOCK-----.*?-----END PGP PUBLIC KEY BLOCK-----", re.DOTALL)
@@ -39,10 +39,10 @@ _SECONDS = 30.0
 _FORMAT = "--format=%G?%x00%GF%x00%GP%x00%GK%x00%an <%ae>"
 _REASONS = {
     "N": "it has no signature",
-    "B": "its signature is not valid: it was changed, or is forged",
+    "B": "its signature is not valid: the commit was changed or forged",
     "X": "its signature has expired",
-    "Y": "it is signed by a key that has expired",
-    "R": "it is signed by a key that was revoked",
+    "Y": "it is signed with an expired key",
+    "R": "it is signed with a revoked key",
 }
 
 
@@ -83,10 +83,10 @@ class Signers:
                 self._ssh.append(_ssh_key(key))
         if not self._ssh and not self._armour:
             raise StalledError(
-                "no key is allowed to sign",
+                "no signing keys are allowed",
                 code="SRC146",
-                why="then no commit could ever be read",
-                fix="name one or more",
+                why="no commit could be read",
+                fix="name at least one",
             )
 
     def require(self, repository: Path, commit: str, location: str) -> None:
@@ -122,14 +122,14 @@ class Signers:
         verdict, own, primary, key, author = told.decode(errors="replace").rstrip("\n").split("\0")
         if verdict == "G" and {own, primary} & fingerprints.keys():
             return
-        unlisted = f"it is signed by the key {key or own}, which is not listed" if key or own else ""
-        reason = _REASONS.get(verdict) or unlisted or "its signature is of a kind that cannot be judged"
+        unlisted = f"it is signed with the key {key or own}, which is not listed" if key or own else ""
+        reason = _REASONS.get(verdict) or unlisted or "its signature is of an unsupported kind"
         raise StalledError(
             f"the commit {short(commit)} of {public(location)} is not signed by an allowed key",
             code="SRC147",
             why=f"{author} made it, and {reason}",
-            fix=f"have it signed with one of these keys: {', '.join(fingerprints.values())}; "
-            "what was read before stays in force",
+            fix=f"sign it with one of these keys: {', '.join(fingerprints.values())}; until then the "
+            "last incarnation stays in force",
         )
 
     def _prepare(self, home: Path) -> dict[str, str]:
@@ -157,15 +157,18 @@ class Signers:
             )
         except subprocess.TimeoutExpired as err:
             raise StalledError(
-                "gpg did not finish", code="SRC148", why="it hangs", fix="see whether gpg works here"
+                "gpg did not finish",
+                code="SRC148",
+                why="it hangs",
+                fix="check whether gpg works on this machine",
             ) from err
         found = _IMPORTED.findall(told.stdout.decode(errors="replace"))
         if not found or told.returncode:
             raise StalledError(
-                "an OpenPGP key that may sign cannot be read",
+                "an allowed OpenPGP key cannot be read",
                 code="SRC149",
                 why=told.stderr.decode(errors="replace").strip()[-300:],
-                fix="export it once more: gpg --armor --export KEY",
+                fix="export it again: gpg --armor --export KEY",
             )
         return found
 
@@ -185,15 +188,10 @@ def signers_in(path: Path) -> Signers:
     Raises:
         StalledError: it cannot be read, or holds something else.
     """
-    try:
+    fix = "name a file of public keys that may sign: lines of SSH keys, or OpenPGP keys in armor"
+    failures = (OSError, UnicodeDecodeError)
+    with raised_as(StalledError, f"{path} cannot be read", code="SRC150", fix=fix, on=failures):
         text = path.expanduser().read_text()
-    except (OSError, UnicodeDecodeError) as err:
-        raise StalledError(
-            f"{path} cannot be read",
-            code="SRC150",
-            why=str(err),
-            fix="name a file of public keys that may sign: lines of SSH keys, or OpenPGP keys in armour",
-        ) from err
     return Signers(keys_in(text))
 
 
@@ -227,9 +225,9 @@ def _ssh_key(text: str) -> SshKey:
         pass
     shown = text if len(text) < 40 else f"{text[:40]}..."
     raise StalledError(
-        f"{shown!r} is no public key",
+        f"{shown!r} is not a public key",
         code="SRC151",
-        why="a key of SSH is written TYPE BASE64 [COMMENT], one of OpenPGP in armour",
+        why="an SSH key has the form TYPE BASE64 [COMMENT]; an OpenPGP key is in armor",
         fix="take it from ~/.ssh/id_ed25519.pub, or from gpg --armor --export KEY",
     )
 
@@ -239,6 +237,6 @@ def _require_program(name: str, package: str) -> None:
         raise StalledError(
             f"the command {name} is not installed",
             code="SRC152",
-            why="signatures of commits are verified with it",
+            why="Lehr uses it to verify signatures of commits",
             fix=f"install {package}",
         )

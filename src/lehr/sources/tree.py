@@ -187,14 +187,10 @@ class TreeSnapshot:
     """The files of a git tree, as `lehr.sdk.source.Snapshot`. Lists them on first use."""
 
     def __init__(self, revision: SourceRevision, tree: bytes, reader: TreeReader) -> None:
-        self._revision = revision
+        self.revision = revision
         self._tree = tree
         self._reader = reader
         self._directory: Directory | None = None
-
-    @property
-    def revision(self) -> SourceRevision:
-        return self._revision
 
     @property
     def skipped(self) -> tuple[str, ...]:
@@ -231,9 +227,9 @@ def _entries(content: bytes, prefix: str) -> Iterator[tuple[bytes, str, bytes]]:
             ) from err
         if name in {"", ".", ".."} or "/" in name:
             raise StalledError(
-                f"a tree holds the name {name!r} in {prefix or 'its root'}",
+                f"a tree contains the name {name!r} in {prefix or 'its root'}",
                 code="SRC154",
-                why="no file can have it, so the repository is damaged or forged",
+                why="no file can have this name, so the repository is damaged or forged",
                 fix="rewrite the commit",
             )
         yield content[start:space], name, content[end + 1 : end + 21]
@@ -242,9 +238,9 @@ def _entries(content: bytes, prefix: str) -> Iterator[tuple[bytes, str, bytes]]:
 
 def _too_much(what: str, most: str) -> StalledError:
     return StalledError(
-        f"the commit holds {what}",
+        f"the commit contains {what}",
         code="SRC155",
-        why=f"a source may hold at most {most}",
+        why=f"a source may contain at most {most}",
         fix="keep intent in a repository of its own, or name its directory: `--path`, `path` of the source",
     )
 
@@ -253,8 +249,8 @@ def _too_deep() -> StalledError:
     return StalledError(
         f"the commit nests directories more than {_MAX_DEPTH} deep",
         code="SRC156",
-        why="a source may hold no deeper ones",
-        fix="make them flatter",
+        why="a source may not nest deeper",
+        fix="reduce the nesting",
     )
 
 
@@ -267,5 +263,5 @@ def _damaged(id: pygit2.Oid, err: Exception) -> TransientError:
         f"the object {id} cannot be read",
         code="SRC157",
         why=f"the mirror in the state directory is damaged: {err}",
-        fix="move the mirror away: it is fetched again",
+        fix="move the mirror away; Lehr fetches it again",
     )

@@ -13,7 +13,7 @@ Architecture invariants:
 
 | | what |
 |---|---|
-| `opening` | which store belongs to a state folder |
+| `locations` | which store belongs to a state folder |
 | `sqlite`, `postgres` | the stores: connections, tables, errors, incarnations |
 | `sql` | shared by both: admission, records, pruning, checking |
 | `archive` | one incarnation as a file, without a database |

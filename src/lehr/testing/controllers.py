@@ -143,7 +143,7 @@ class Stage:
 
 
 Story = Callable[[Stage], Awaitable[None]]
-"""What happens, and the expected result."""
+"""The events, and the expected result."""
 
 
 def play(reconciler: Reconciler, story: Story, *, seed: int = 1, workers: int = 4) -> None:
@@ -151,7 +151,7 @@ def play(reconciler: Reconciler, story: Story, *, seed: int = 1, workers: int = 
 
     Args:
         reconciler: the tested function. It sleeps and reads the time by `Request.clock`.
-        seed: chooses among the orders in which tasks may go on, and the jitter of retries.
+        seed: chooses among the possible orders of tasks, and the jitter of retries.
         workers: how many assets the controller looks at at a time.
 
     Raises:

@@ -13,10 +13,10 @@ Only the thread of the run is sealed; others, and everything outside a run, pay 
 look-up for each audit event of the interpreter. The standard library's logs and temporary files
 still work.
 
-Not caught, because Python offers no place to do it: `datetime.now` and `today` (methods of a C
-type, and a look-alike in its place is taken for another type wherever annotations are read during
-the run), functions of `time`, `os` and `random` that were imported by name (`from time import
-time`), and requests of C code to the system. A lint rule is the guard against the first two.
+Not caught, because Python offers no place to do it: `datetime.now` and `today` (methods of a C type, and an
+imitation in its place is taken for another type wherever annotations are read during the run), functions of
+`time`, `os` and `random` that were imported by name (`from time import time`), and requests of C code to the
+system. A lint rule is the guard against the first two.
 """
 
 from __future__ import annotations
@@ -89,14 +89,6 @@ _EXCUSED = frozenset({"hypothesis", "logging", "structlog", "tempfile"})
 def sealed() -> Iterator[None]:
     """Seal this thread until the block ends, however it ends."""
     thread = threading.get_ident()
-    _enter(thread)
-    try:
-        yield
-    finally:
-        _leave(thread)
-
-
-def _enter(thread: int) -> None:
     with _lock:
         if not _hooked:
             sys.addaudithook(_audit)
@@ -105,16 +97,16 @@ def _enter(thread: int) -> None:
             for door in _DOORS:
                 setattr(door.owner, door.name, door.shut)
         _sealed[thread] = _sealed.get(thread, 0) + 1
-
-
-def _leave(thread: int) -> None:
-    with _lock:
-        _sealed[thread] -= 1
-        if not _sealed[thread]:
-            del _sealed[thread]
-        if not _sealed:
-            for door in _DOORS:
-                setattr(door.owner, door.name, door.open)
+    try:
+        yield
+    finally:
+        with _lock:
+            _sealed[thread] -= 1
+            if not _sealed[thread]:
+                del _sealed[thread]
+            if not _sealed:
+                for door in _DOORS:
+                    setattr(door.owner, door.name, door.open)
 
 
 # --- audit events of the interpreter -----------------------------------------------
@@ -190,23 +182,10 @@ def _shut_seed() -> _Door:
     return _Door(random.Random, "seed", original, refusing)
 
 
-_CLOCKS = (
-    "clock_gettime",
-    "clock_gettime_ns",
-    "monotonic",
-    "monotonic_ns",
-    "perf_counter",
-    "perf_counter_ns",
-    "process_time",
-    "process_time_ns",
-    "sleep",
-    "thread_time",
-    "thread_time_ns",
-    "time",
-    "time_ns",
-)
+_CLOCKS = ("clock_gettime", "monotonic", "perf_counter", "process_time", "thread_time", "time")
 _DOORS = (
-    *(_shut(time, name, _refuse_clock) for name in _CLOCKS),
+    *(_shut(time, f"{name}{unit}", _refuse_clock) for name in _CLOCKS for unit in ("", "_ns")),
+    _shut(time, "sleep", _refuse_clock),
     *(_shut_without_time(name) for name in ("ctime", "gmtime", "localtime")),
     *(_shut(random, name, _refuse_chance) for name in random.__all__ if name.islower()),
     _shut_seed(),

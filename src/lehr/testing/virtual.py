@@ -6,14 +6,14 @@ How it works:
 
 * Time stops while a callback is ready, and then jumps to the next timer. Hours of virtual time take
   as long as the Python code that runs in them.
-* The seed chooses the order in which tasks that are ready together go on, and in which timers
-  that are due at the same instant fire: asyncio leaves both open. What asyncio promises is
-  kept: a plain callback (`call_soon`, a future's done callback) runs in the order of its
-  scheduling; no task overtakes it and it overtakes no task.
+* The seed chooses the order in which tasks that are ready together continue, and in which timers that are due
+  at the same instant fire: asyncio leaves both open. What asyncio promises is kept: a plain callback
+  (`call_soon`, a future's done callback) runs in the order of its scheduling; no task overtakes it and it
+  overtakes no task.
 * The same seed gives the same run, bit by bit, for code that is itself deterministic. Sets of
   strings are not, unless PYTHONHASHSEED is fixed.
-* Nothing ready and no timer set is a deadlock, and is raised as one, naming who waits where. A
-  run whose timers go on for ever is not: bound it with `asyncio.timeout`, which is virtual too.
+* Nothing ready and no timer set is a deadlock, and is raised as one, naming who waits where. A run whose
+  timers never end is not: bound it with `asyncio.timeout`, which is also virtual.
 * A task's exception that is never retrieved fails the run.
 * What lives outside the loop has no virtual time: threads, sockets, processes, signals, the wall
   clock and unseeded randomness raise `NotVirtualError` (`lehr.testing.seal` lists what is caught).
@@ -28,6 +28,7 @@ import asyncio
 import collections
 import contextvars
 import heapq
+import inspect
 import itertools
 import math
 import weakref
@@ -37,18 +38,6 @@ from typing import Any, NoReturn, TypeVar, TypeVarTuple
 from lehr.base.chance import Chance
 from lehr.base.errors import LehrError
 from lehr.testing.seal import NotVirtualError, refuse_outside, sealed
-
-__all__ = [
-    "EPOCH",
-    "HOST",
-    "DeadlockError",
-    "Host",
-    "NotVirtualError",
-    "UnhandledError",
-    "VirtualClock",
-    "VirtualLoop",
-    "run",
-]
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -161,7 +150,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._held.setdefault(host, [])
 
     def release(self, host: Host) -> None:
-        """Resume `host` where it was held; what had waited runs in the order it became ready."""
+        """Resume `host` where it was held; waiting tasks run in the order in which they became ready."""
         self._ready.extend(self._held.pop(host, ()))
 
     def raise_unhandled(self) -> None:
@@ -327,34 +316,18 @@ class VirtualClock:
 
 
 _FIX = "go through lehr.base.blocking, with Inline under virtual time"
+_WITHIN = ("shutdown_asyncgens", "shutdown_default_executor")
 _OUTSIDE = (
     "add_reader",
     "add_signal_handler",
     "add_writer",
-    "connect_accepted_socket",
-    "connect_read_pipe",
-    "connect_write_pipe",
-    "create_connection",
-    "create_datagram_endpoint",
-    "create_server",
-    "create_unix_connection",
-    "create_unix_server",
-    "getaddrinfo",
-    "getnameinfo",
-    "sendfile",
-    "sock_accept",
-    "sock_connect",
-    "sock_recv",
-    "sock_recv_into",
-    "sock_recvfrom",
-    "sock_recvfrom_into",
-    "sock_sendall",
-    "sock_sendfile",
-    "sock_sendto",
-    "start_tls",
-    "subprocess_exec",
-    "subprocess_shell",
+    *(
+        name
+        for name, method in vars(asyncio.AbstractEventLoop).items()
+        if inspect.iscoroutinefunction(method) and name not in _WITHIN
+    ),
 )
+"""Methods of a loop that need sockets, processes, threads or signals: whatever waits, but for two."""
 
 
 def _refusal(name: str) -> Callable[..., NoReturn]:
@@ -399,6 +372,6 @@ def _where(task: asyncio.Task[Any]) -> str:
         place = f" at {frame.f_code.co_filename}:{frame.f_lineno}"
         coroutine = coroutine.cr_await
         if (by_hand := getattr(coroutine, "gi_frame", None)) is not None:
-            # A generator that carries a coroutine on, as in lehr.enforce.limit.
+            # A generator that carries a coroutine on, as in lehr.enforce.time_limit.
             coroutine = by_hand.f_locals.get("work")
     return f"{task.get_name()} ({name}{place})"

@@ -22,7 +22,7 @@ def acknowledgement_is_spent(proposal: DeltaProposal) -> Iterator[Diagnostic]:
                 code="VAL013",
                 what=f"the acknowledgement of {item.code} for `{item.subject}` does not hold",
                 why=f"it is for a change that follows {item.after}, and the newest is {proposal.base}",
-                fix="delete it; if it is still meant, look at the change again first",
+                fix="delete it; if the new change is intended, check it and acknowledge it again",
                 subject=item.subject,
                 at=Position(WORKSPACE_FILE),
                 severity=Severity.WARNING,
@@ -43,7 +43,7 @@ def acknowledge(
         if item.severity is not Severity.ERROR or item.code not in ACKNOWLEDGEABLE:
             diagnostics.append(item)
         elif held is None:
-            diagnostics.append(replace(item, fix=f"{item.fix}; if it is meant, {_way(proposal, item)}"))
+            diagnostics.append(replace(item, fix=f"{item.fix}; if it is intended, {_way(proposal, item)}"))
         else:
             used[held] = None
             why = f"{item.why}; acknowledged in {WORKSPACE_FILE}: {held.reason}"

@@ -41,8 +41,8 @@ def _both_claim(proposal: DeltaProposal, asset: Asset, other: AssetId, claim: st
     return Diagnostic(
         code="VAL030",
         what=f"`{other}` and `{asset.id}` both claim {kind} {name}",
-        why="each would undo the other's pushes for ever",
-        fix=f"give one of them another {kind}, or make them one asset",
+        why="each would undo the other's pushes forever",
+        fix=f"give one of them another {kind}, or merge them into one asset",
         subject=asset.id,
         at=proposal.place(asset),
     )
@@ -75,8 +75,8 @@ def leads_into_protected(proposal: DeltaProposal) -> Iterator[Diagnostic]:
             yield Diagnostic(
                 code="VAL032",
                 what=f"`{asset.id}` claims {conflict.what}, which is in {conflict.protected}",
-                why="whoever can write there decides what is enforced, or which programs git runs",
-                fix="choose a path outside of it",
+                why="anyone who can write there controls what Lehr enforces, or which programs git runs",
+                fix="choose a path outside it",
                 subject=asset.id,
                 at=proposal.place(asset),
             )
@@ -96,7 +96,7 @@ def _left_by(proposal: DeltaProposal, asset: Asset, conflict: Conflict) -> Diagn
         what=f"`{asset.id}` claims {conflict.what}, which `{other}` holds: it is still being turned down",
         why=f"the turndown of `{other}` would remove what `{asset.id}` puts there",
         fix=f"wait until `{other}` is removed (lehr why {other}), or give `{asset.id}` another {kind};"
-        f" to keep what is there, declare it as `{other}` again, without a turndown",
+        f" to keep it, declare it as `{other}` again, without a turndown",
         subject=asset.id,
         at=proposal.place(asset),
     )
@@ -106,7 +106,7 @@ def _held(proposal: DeltaProposal, asset: Asset, conflict: Conflict) -> Diagnost
     holder = conflict.holder
     kind = conflict.claim.partition(":")[0]
     who = f"`{holder.asset}`" if holder.ours else f"partition {holder.partition} (its asset `{holder.asset}`)"
-    fix = f"give it another {kind}, or make them one asset"
+    fix = f"give it another {kind}, or merge them into one asset"
     if not holder.ours:
         fix = (
             f"give it another {kind}; or turn `{holder.asset}` down or let it go there; if that workspace is"

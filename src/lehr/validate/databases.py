@@ -30,12 +30,12 @@ def unknown_to_database(view: AssetView) -> Iterator[Diagnostic]:
             if value is None or str(value) in answer:
                 continue
             close = difflib.get_close_matches(str(value), answer, n=1)
-            hint = f"did you mean `{close[0]}`? Or" if close else "mend the value, or"
+            hint = f"did you mean `{close[0]}`? Or" if close else "fix the value, or"
             yield Diagnostic(
                 code="VAL050",
                 what=f"`{pointer}` of `{asset.id}` is `{value}`, which {rule.name} does not know",
                 why=f"the query of that rule in {WORKSPACE_FILE} gives {len(answer)} other values",
-                fix=f"{hint} have it entered there first",
+                fix=f"{hint} add the value there first",
                 subject=asset.id,
                 at=view.place(asset, pointer),
             )
@@ -52,11 +52,11 @@ def database_is_not_asked(proposal: DeltaProposal) -> Iterator[Diagnostic]:
             refused = rule.when_down is WhenDown.REFUSE or isinstance(answer, StalledError)
             yield Diagnostic(
                 code=NOT_ASKED,
-                what=f"the rule `{rule.name}` cannot be judged: {answer.what}",
+                what=f"the rule `{rule.name}` cannot be checked: {answer.what}",
                 why=answer.why,
-                fix=(answer.fix or "see that the database answers; Lehr tries again by itself")
+                fix=(answer.fix or "see that the database answers; Lehr retries automatically")
                 if refused
-                else "look at the change yourself: it is published without",
+                else "review the change: it is published without this check",
                 subject=rule.name,
                 at=Position(WORKSPACE_FILE),
                 severity=Severity.ERROR if refused else Severity.WARNING,

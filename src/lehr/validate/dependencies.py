@@ -8,10 +8,10 @@ from typing import Any
 from lehr.base.diagnostics import Diagnostic, Severity
 from lehr.base.versions import precedes
 from lehr.cel import compile_condition
-from lehr.model.addons import DEPENDS_ON, RULE_VARIABLES, TURNDOWN, DependsOn
+from lehr.model.addons import DEPENDS_ON, RULE_VARIABLES, DependsOn, is_turned_down
 from lehr.model.asset import Asset, AssetId
 from lehr.model.incarnation import AssetChange
-from lehr.model.types import Mention, addon_names
+from lehr.model.types import Mention
 from lehr.validate.proposal import AssetView, DeltaProposal
 
 _POINTER = f"/addons/{DEPENDS_ON}"
@@ -101,11 +101,6 @@ def _same_dependencies(proposal: DeltaProposal, change: AssetChange) -> bool:
     return not now or (change.before is not None and proposal.registry.dependencies(change.before) == now)
 
 
-def is_turned_down(asset: Asset | None) -> bool:
-    """Whether the asset is marked for removal from production."""
-    return asset is not None and TURNDOWN in addon_names(asset)
-
-
 def _circle(proposal: DeltaProposal, start: AssetId) -> list[AssetId]:
     """A shortest path along dependencies from `start`, which is on a cycle, back to it; both included."""
     came_from: dict[AssetId, AssetId] = {}
@@ -131,8 +126,8 @@ def _circular(proposal: DeltaProposal, asset: Asset, circle: list[AssetId]) -> D
     return Diagnostic(
         code="VAL003",
         what=f"`{asset.id}` depends on itself" + ("" if alone else f": {chain}"),
-        why="each would wait for the other for ever" if not alone else "it would wait for itself for ever",
-        fix=f"take one of them out of {DEPENDS_ON}",
+        why="each would wait for the other forever" if not alone else "it would wait for itself forever",
+        fix=f"remove one of them from {DEPENDS_ON}",
         subject=asset.id,
         at=proposal.place(asset, _POINTER),
     )
@@ -142,8 +137,8 @@ def _on_turned_down(proposal: DeltaProposal, asset: Asset, mention: Mention) -> 
     return Diagnostic(
         code="VAL004",
         what=f"`{asset.id}` depends on `{mention.target}`, which is being turned down",
-        why="once that is gone, nothing is left to depend on, and until then it holds the turndown up",
-        fix=f"take it out of {DEPENDS_ON}, or turn `{asset.id}` down too",
+        why="once that is gone, there is nothing to depend on; until then, this blocks the turndown",
+        fix=f"remove it from {DEPENDS_ON}, or turn `{asset.id}` down as well",
         subject=asset.id,
         at=proposal.place(asset, mention.path),
         severity=Severity.WARNING,
@@ -162,7 +157,7 @@ def rule_is_not_understood(view: AssetView) -> Iterator[Diagnostic]:
         except ValueError as error:
             yield Diagnostic(
                 code="VAL006",
-                what=f"the rule of `{asset.id}` on `{rule.asset}` cannot be understood",
+                what=f"the rule of `{asset.id}` on `{rule.asset}` is not valid",
                 why=str(error),
                 fix="write it in CEL over `mine` and `theirs`: theirs.empty || mine.capacity > 0",
                 subject=asset.id,
@@ -207,8 +202,8 @@ def _judge(
             yield Diagnostic(
                 code="VAL005",
                 what=f"`{asset.id}` needs version {need.at_least} of `{target}`, which gets {given}",
-                why="it would wait for ever: a newer version is not asked for by anybody",
-                fix=f"give `{target}` version {need.at_least}, or need less",
+                why="it would wait forever: nothing requests a newer version",
+                fix=f"give `{target}` version {need.at_least}, or require a lower one",
                 subject=asset.id,
                 at=proposal.place(asset, pointer),
             )

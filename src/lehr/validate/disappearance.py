@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lehr.base.diagnostics import Diagnostic, Position, Severity
-from lehr.model.addons import TURNDOWN
+from lehr.base.text import MOST_NAMED, listed
+from lehr.model.addons import TURNDOWN, is_turned_down
 from lehr.model.asset import Asset, AssetId
 from lehr.model.incarnation import AssetChange
-from lehr.validate.dependencies import is_turned_down
 from lehr.validate.proposal import AssetView, DeltaProposal
-from lehr.validate.words import MOST_NAMED, listed
 
 
 def disappeared(proposal: DeltaProposal) -> Iterator[Diagnostic]:
@@ -42,12 +41,12 @@ def type_changed(view: AssetView) -> Iterator[Diagnostic]:
     if before is None or after is None or before.type == after.type or view.registry.inert(before.type):
         return
     if view.leaving is None:
-        what = f"`{after.id}` was a {before.type}, and is a {after.type} now"
-        why = f"what the {before.type} is in production would be left without an asset"
+        what = f"`{after.id}` was a {before.type}, and is now a {after.type}"
+        why = f"the {before.type} in production would be left without an asset"
         fix = f"give the {after.type} another id, and turn `{after.id}` down with the addon {TURNDOWN}"
     else:
-        what = f"`{after.id}` is a {after.type} now, and is still being turned down as a {before.type}"
-        why = f"what the {before.type} is in production would be left without an asset"
+        what = f"`{after.id}` is now a {after.type}, and is still being turned down as a {before.type}"
+        why = f"the {before.type} in production would be left without an asset"
         fix = f"wait until it is removed (lehr why {after.id}), or give the {after.type} another id"
     yield Diagnostic(
         code="VAL011", what=what, why=why, fix=fix, subject=after.id, at=view.place(after, "/type")
@@ -61,8 +60,8 @@ def let_go_is_present(proposal: DeltaProposal) -> Iterator[Diagnostic]:
         if asset is not None:
             yield Diagnostic(
                 code="VAL012",
-                what=f"lehr.yaml lets `{id}` go, and it is still declared",
-                why=f"it is declared at {asset.origin}; letting go takes effect once it is not",
+                what=f"lehr.yaml lets `{id}` go, but it is still declared",
+                why=f"it is declared at {asset.origin}; letting go takes effect once that is gone",
                 fix="delete the entry under let_go, or the asset",
                 subject=id,
                 at=asset.origin,
@@ -80,7 +79,7 @@ def _is_lost(proposal: DeltaProposal, change: AssetChange) -> bool:
 
 def _ways_out(id: str) -> str:
     return (
-        f"to take it out of production, declare it again with the addon `{TURNDOWN}: {{reason: ...}}`; "
+        f"to remove it from production, declare it again with the addon `{TURNDOWN}: {{reason: ...}}`; "
         f"to leave it in production without Lehr, write `let_go: {{{id}: REASON}}` in lehr.yaml"
     )
 
@@ -89,7 +88,7 @@ def _gone(asset: Asset) -> Diagnostic:
     return Diagnostic(
         code="VAL010",
         what=f"`{asset.id}` has disappeared without a turndown",
-        why=f"it was declared at {asset.origin}; that it is missing does not say what is to become of it",
+        why=f"it was declared at {asset.origin}; its absence does not determine what should happen to it",
         fix=_ways_out(asset.id),
         subject=asset.id,
         at=_former(asset),
@@ -103,7 +102,7 @@ def _many_gone(gone: list[Asset]) -> Diagnostic:
     return Diagnostic(
         code="VAL010",
         what=f"{len(gone)} assets have disappeared without a turndown: {names}",
-        why=f"they were declared in {where}; that they are missing does not say what is to become of them",
+        why=f"they were declared in {where}; their absence does not determine what should happen to them",
         fix=f"put the files back; or, for each asset: {_ways_out('ID')}",
         subject=gone[0].id,
         at=_former(gone[0]),

@@ -35,7 +35,7 @@ def external_can_change(view: AssetView) -> Iterator[Diagnostic]:
             yield Diagnostic(
                 code="VAL040",
                 # Not the URI itself: it may contain a password, or a signature that works like one.
-                what=f"what `{pointer}` of `{asset.id}` names can change under it",
+                what=f"the target of `{pointer}` of `{asset.id}` can change",
                 why=why,
                 fix="give its digest (`sha256:...`), or a URI that names one commit or object version",
                 subject=asset.id,
@@ -55,22 +55,22 @@ def _why_not_fixed(named: External) -> str | None:
     try:
         parts = urlsplit(named.uri)
     except ValueError:
-        return "it is no URI"
+        return "it is not a URI"
     if parts.scheme == "http":
-        return "over plain http anybody on the way can change it, and there is no digest to tell"
+        return "plain http can be modified in transit, and there is no digest to detect it"
     if _names_a_version(parts):
         return None
     moving = _MOVING.search(named.uri)
     if moving is not None:
-        return f"`{moving[1]}` is another thing tomorrow"
-    return "nothing in it says which version is meant; a name or a tag can be moved"
+        return f"`{moving[1]}` may be something else tomorrow"
+    return "nothing in it identifies a version is meant; a name or a tag can be moved"
 
 
 def _digest_problem(digest: object) -> str | None:
     algorithm, _, digits = str(digest).partition(":")
     length = _DIGITS.get(algorithm)
     if length is None:
-        return f"`{algorithm}` is no digest algorithm that can be relied on: {', '.join(_DIGITS)}"
+        return f"`{algorithm}` is not a reliable digest algorithm: {', '.join(_DIGITS)}"
     if not re.fullmatch(rf"[0-9a-f]{{{length}}}", digits):
         return f"a {algorithm} digest has {length} hexadecimal digits, in lower case"
     return None

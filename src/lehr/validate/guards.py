@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from lehr.base.diagnostics import Diagnostic, Position
+from lehr.base.text import listed
+from lehr.model.addons import is_turned_down
 from lehr.model.asset import Asset
 from lehr.sdk.validator import Guard
-from lehr.validate.dependencies import is_turned_down
 from lehr.validate.proposal import DeltaProposal
-from lehr.validate.words import listed
 
 WORKSPACE_FILE = "lehr.yaml"
 
@@ -21,9 +21,9 @@ def emptied(proposal: DeltaProposal) -> Iterator[Diagnostic]:
     if before and not _size_after(proposal):
         yield Diagnostic(
             code="VAL020",
-            what=f"nothing is declared any more; before, there were {before} assets",
-            why="an empty answer is far more often a mistake than a wish",
-            fix="look whether files are missing, or the patterns in lehr.yaml match none",
+            what=f"nothing is declared; before, there were {before} assets",
+            why="an empty result is more often a mistake than intended",
+            fix="check whether files are missing, or the patterns in lehr.yaml match none",
             subject=proposal.partition,
             at=Position(WORKSPACE_FILE),
         )
@@ -46,10 +46,10 @@ def shrinks_too_much(proposal: DeltaProposal) -> Iterator[Diagnostic]:
     for subject, count, whole, percent in _beyond(proposal, lost, proposal.limits.shrink):
         yield Diagnostic(
             code="VAL021",
-            what=f"this change takes away {count} of {_assets(proposal, whole, subject)}, "
+            what=f"this change removes {count} of {_assets(proposal, whole, subject)}, "
             f"more than {percent:g} %",
-            why="assets that go all at once, by whichever way, are more often a mistake than a wish",
-            fix="make several changes of it, or raise `shrink` in lehr.yaml",
+            why="the removal of many assets at once is more often a mistake than intended",
+            fix="split it into several changes, or raise `shrink` in lehr.yaml",
             subject=subject,
             at=Position(WORKSPACE_FILE),
         )
@@ -70,8 +70,8 @@ def grows_too_much(proposal: DeltaProposal) -> Iterator[Diagnostic]:
         yield Diagnostic(
             code="VAL022",
             what=f"this change adds {count} to {_assets(proposal, whole, subject)}, more than {percent:g} %",
-            why="what doubles all at once is more often read or generated twice than meant",
-            fix="look whether something is declared twice under other ids; or make several changes of it, "
+            why="a sudden doubling more often means that something was read or generated twice",
+            fix="check whether something is declared twice under other ids; or split it up, "
             "or raise `growth` in lehr.yaml",
             subject=subject,
             at=Position(WORKSPACE_FILE),
@@ -97,7 +97,7 @@ def asset_grows_too_much(proposal: DeltaProposal) -> Iterator[Diagnostic]:
             f"{limits.asset_percent:g} %: `{first.id}` from {before:,} to {len(first.body):,} bytes",
             why="what reads it in production may have a limit of its own, and a list that doubles is more "
             "often written twice than meant",
-            fix="look for what it holds twice, or raise `growth: {asset_percent: ...}` in lehr.yaml",
+            fix="check what it contains twice, or raise `growth: {asset_percent: ...}` in lehr.yaml",
             subject=first.id if len(assets) == 1 else type,
             at=proposal.place(first, "/payload"),
         )

@@ -60,9 +60,9 @@ def policy_selects_no_type(view: AssetView) -> Iterator[Diagnostic]:
             close = difflib.get_close_matches(pattern, known, n=1)
             yield Diagnostic(
                 code="VAL063",
-                what=f"policy `{asset.id}` selects `{pattern}`, which is no type",
-                why="it looks after less than it seems to: nothing can be of that type",
-                fix=f"did you mean `{close[0]}`?" if close else "`lehr types` lists those that there are",
+                what=f"policy `{asset.id}` selects `{pattern}`, which is not a type",
+                why="it covers less than it seems to: no asset can have that type",
+                fix=f"did you mean `{close[0]}`?" if close else "`lehr types` lists the existing types",
                 subject=asset.id,
                 at=view.place(asset, f"/payload/{name}/select/types/{at}"),
                 severity=Severity.WARNING,
@@ -165,9 +165,8 @@ def _diagnostic(
     return Diagnostic(
         code=NO_ANSWER,
         what=f"{named} has no answer for `{subject}`: {finding.message}",
-        why=f"{part}{where} asks for something that is not there; that is no yes",
-        fix="give the asset what is asked for, or say in the policy what holds without it: "
-        "!has(payload.x) || payload.x > 0",
+        why=f"{part}{where} refers to something that does not exist, which does not count as true",
+        fix="add it to the asset, or handle its absence in the policy: !has(payload.x) || payload.x > 0",
         subject=subject,
         at=at,
         severity=severity,

@@ -136,6 +136,10 @@ class DeltaProposal:
         locate: finds the line of a value; without it, diagnostics point to where an asset starts.
         answers: answers of the databases that must judge the changes.
         conflicts: claims of the changes that something else holds on this host.
+
+    Attributes:
+        mentions: the references that each new or changed asset makes, if it makes any.
+        claims: the exclusive claims of each new or changed asset that has any.
     """
 
     def __init__(
@@ -151,37 +155,25 @@ class DeltaProposal:
     ) -> None:
         self.answers: Answers = answers or {}
         self.conflicts = conflicts
-        self._partition = partition
-        self._registry = registry
-        self._limits = limits
+        self.partition = partition
+        self.registry = registry
+        self.limits = limits
         self._changes = {change.id: change for change in changes if _differs(change)}
         self._predecessor = predecessor
         self._locate = locate
         after = [change.after for change in self._changes.values() if change.after is not None]
         # There may be a million of them, and most refer to nothing.
-        self._mentions = {asset.id: tuple(made) for asset in after if (made := registry.mentions(asset))}
-        self._claims = {asset.id: held for asset in after if (held := registry.claims(asset))}
+        self.mentions = {asset.id: tuple(made) for asset in after if (made := registry.mentions(asset))}
+        self.claims = {asset.id: held for asset in after if (held := registry.claims(asset))}
         self._mentioned_by: dict[AssetId, list[tuple[Asset, Mention]]] = {}
         for asset in after:
-            for mention in self._mentions.get(asset.id, ()):
+            for mention in self.mentions.get(asset.id, ()):
                 self._mentioned_by.setdefault(mention.target, []).append((asset, mention))
-
-    @property
-    def partition(self) -> Partition:
-        return self._partition
-
-    @property
-    def registry(self) -> Registry:
-        return self._registry
-
-    @property
-    def limits(self) -> Limits:
-        return self._limits
 
     @property
     def base(self) -> str:
         """Name of the predecessor; without one, that of sequence 0."""
-        return f"{self._partition}@{self._predecessor.sequence}"
+        return f"{self.partition}@{self._predecessor.sequence}"
 
     def changes(self) -> Iterable[AssetChange]:
         return self._changes.values()
@@ -191,7 +183,7 @@ class DeltaProposal:
         for change in self._changes.values():
             is_new = change.before is None and change.after is not None
             leaving = self._predecessor.leaving(change.id) if is_new else None
-            yield AssetView(change, self._registry, self._limits, self.place, self.answers, leaving)
+            yield AssetView(change, self.registry, self.limits, self.place, self.answers, leaving)
 
     def asset(self, id: AssetId) -> Asset | None:
         """An asset of the candidate; None when it has none of this id."""
@@ -221,11 +213,6 @@ class DeltaProposal:
 
     # --- references ----------------------------------------------------------------
 
-    @property
-    def mentions(self) -> dict[AssetId, tuple[Mention, ...]]:
-        """The references that each new or changed asset makes, if it makes any."""
-        return self._mentions
-
     def mentioned_by(self, id: AssetId) -> Iterator[tuple[Asset, Mention]]:
         yield from self._mentioned_by.get(id, ())
         yield from self.mentioned_by_others(id)
@@ -244,17 +231,12 @@ class DeltaProposal:
     def dependencies(self, id: AssetId) -> list[AssetId]:
         """Assets of the candidate that are pushed before this one, each once, in order of mention."""
         if id in self._changes:
-            mentions = self._mentions.get(id, ())
+            mentions = self.mentions.get(id, ())
             return list(dict.fromkeys(item.target for item in mentions if item.goes_first))
         asset = self._predecessor.asset(id)
-        return [] if asset is None else self._registry.dependencies(asset)
+        return [] if asset is None else self.registry.dependencies(asset)
 
     # --- claims --------------------------------------------------------------------
-
-    @property
-    def claims(self) -> dict[AssetId, tuple[str, ...]]:
-        """The exclusive claims of each new or changed asset that has any."""
-        return self._claims
 
     def claimed_by_others(self, claim: str) -> Iterator[AssetId]:
         """Unchanged assets that claim something in production."""

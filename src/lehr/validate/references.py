@@ -1,14 +1,17 @@
-"""Checks that references have valid targets: assets, and encrypted files of the workspace."""
+"""Checks that references have valid targets: assets, and encrypted files; and that selectors select."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
-from lehr.base.diagnostics import Diagnostic
+from lehr.base.diagnostics import Diagnostic, Severity
 from lehr.model.asset import Asset, AssetId
+from lehr.model.incarnation import AssetChange
+from lehr.model.policy import POLICY, Policy
 from lehr.model.secret import Keeper
-from lehr.model.types import Mention
+from lehr.model.selector import Selector
+from lehr.model.types import Mention, Registry, Schema
 from lehr.validate.proposal import AssetView, DeltaProposal
 
 _MAKES = {Keeper.AGE: "lehr secret encrypt", Keeper.SOPS: "sops"}
@@ -20,7 +23,7 @@ def reference_missing(proposal: DeltaProposal) -> Iterator[Diagnostic]:
     for asset, mention in proposal.changed_mentions():
         if proposal.type_of(mention.target) is None:
             close = difflib.get_close_matches(mention.target, names, n=1)
-            hint = f"did you mean `{close[0]}`?" if close else "declare it, or mend the id"
+            hint = f"did you mean `{close[0]}`?" if close else "declare it, or fix the id"
             yield _missing(proposal, asset, mention, "no file and no generator declares it", hint)
     for change in proposal.changes():
         if change.after is None:
@@ -59,7 +62,7 @@ def _wrong_type(proposal: DeltaProposal, asset: Asset, mention: Mention) -> Iter
     yield Diagnostic(
         code="VAL002",
         what=f"`{asset.id}` refers to `{mention.target}`, which is a {found}, not a {wanted}",
-        why=f"{mention.path} takes assets of type {wanted} only",
+        why=f"{mention.path} accepts only assets of type {wanted}",
         fix=f"name a {wanted}",
         subject=asset.id,
         at=proposal.place(asset, mention.path),
@@ -79,7 +82,80 @@ def encrypted_file_missing(view: AssetView) -> Iterator[Diagnostic]:
                 what=f"`{pointer}` of `{asset.id}` refers to {secret.place}, and there is no such file",
                 why="encrypted files are read from the revision that refers to them, by paths relative to "
                 "the folder of lehr.yaml",
-                fix=f"make it with `{_MAKES[secret.keeper]}` and commit it, or mend the path",
+                fix=f"create it with `{_MAKES[secret.keeper]}` and commit it, or fix the path",
                 subject=asset.id,
                 at=view.place(asset, pointer),
             )
+
+
+# --- selectors of calendars, limits and policies select existing assets -------
+
+
+def selects_nothing(proposal: DeltaProposal) -> Iterator[Diagnostic]:
+    """VAL008, a warning: a new selector selects an asset, and an older one still does.
+
+    Each selector is checked against each change. Only if it is new, or loses an asset, and selects no other
+    changed asset, are the unchanged assets searched, up to the first match.
+    """
+    changes = {change.id: change for change in proposal.changes()}
+    for asset in proposal.of_types(lambda type: _selects(proposal.registry, type)):
+        pointer, selector = selector_of(proposal.registry, asset)
+        if selector is None or selector.all:
+            continue
+        change = changes.get(asset.id)
+        before = selector if change is None else _before(proposal, change)
+        if before == selector and not any(_lost(change, selector) for change in changes.values()):
+            continue
+        if not _selects_any(proposal, changes, selector):
+            yield _warning(proposal, asset, pointer, selector, lost=before == selector)
+
+
+def selector_of(registry: Registry, asset: Asset) -> tuple[str, Selector | None]:
+    """The JSON pointer to an asset's selector, and the selector; None if it has no selector."""
+    if asset.type == POLICY:
+        return "/payload/match/select", registry.payload(asset, Policy).match.select
+    kind = registry.types[asset.type].payload
+    found = None if isinstance(kind, Schema) else getattr(registry.payload(asset, kind), "select", None)
+    return "/payload/select", found if isinstance(found, Selector) else None
+
+
+def _selects(registry: Registry, type: str) -> bool:
+    known = registry.types.get(type)
+    fields = () if known is None else getattr(known.payload, "__struct_fields__", ())
+    return type == POLICY or "select" in fields
+
+
+def _before(proposal: DeltaProposal, change: AssetChange) -> Selector | None:
+    """The selector that an asset had in the predecessor."""
+    if change.before is None or change.after is None or change.before.type != change.after.type:
+        return None
+    return selector_of(proposal.registry, change.before)[1]
+
+
+def _lost(change: AssetChange, selector: Selector) -> bool:
+    return (
+        change.before is not None
+        and selector.matches(change.before)
+        and (change.after is None or not selector.matches(change.after))
+    )
+
+
+def _selects_any(proposal: DeltaProposal, changes: Mapping[AssetId, AssetChange], selector: Selector) -> bool:
+    after = (change.after for change in changes.values())
+    if any(asset is not None and selector.matches(asset) for asset in after):
+        return True
+    return proposal.selects_unchanged(selector)
+
+
+def _warning(
+    proposal: DeltaProposal, asset: Asset, pointer: str, selector: Selector, *, lost: bool
+) -> Diagnostic:
+    return Diagnostic(
+        code="VAL008",
+        what=f"`{asset.id}` selects no asset: {selector}" + (" (any more)" if lost else ""),
+        why="it has no effect",
+        fix="check the selector's spelling; `lehr get assets` lists ids, types and labels",
+        subject=asset.id,
+        at=proposal.place(asset, pointer),
+        severity=Severity.WARNING,
+    )

@@ -90,9 +90,9 @@ def value_looks_secret(view: AssetView) -> Iterator[Diagnostic]:
                 yield Diagnostic(
                     code="VAL041",
                     what=f"`{pointer}` of `{asset.id}` looks like {found}",
-                    why="whoever reads intent would have it, and so would every copy that is kept of it",
-                    fix="change the secret, for it is known now; keep the new one with `lehr secret encrypt` "
-                    "and refer to it, where the type takes `{secret: ...}`; if it is none, "
+                    why="everyone who can read intent would see it, as would every stored copy",
+                    fix="change the secret, which is now known; keep the new one with `lehr secret encrypt` "
+                    "and refer to it, where the type takes `{secret: ...}`; if it is not a secret, "
                     f"write `not_secret: [{{asset: {asset.id}, field: {pointer}, reason: WHY}}]` in {_FILE}",
                     subject=asset.id,
                     at=view.place(asset, pointer),

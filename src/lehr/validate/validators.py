@@ -23,9 +23,13 @@ from lehr.validate.externals import external_can_change
 from lehr.validate.guards import asset_grows_too_much, emptied, grows_too_much, shrinks_too_much
 from lehr.validate.policies import policy_is_broken, policy_is_not_understood, policy_selects_no_type
 from lehr.validate.proposal import AssetView, DeltaProposal
-from lehr.validate.references import encrypted_file_missing, reference_missing, reference_of_wrong_type
+from lehr.validate.references import (
+    encrypted_file_missing,
+    reference_missing,
+    reference_of_wrong_type,
+    selects_nothing,
+)
 from lehr.validate.secrets import value_looks_secret
-from lehr.validate.selections import selects_nothing
 from lehr.validate.values import values_blank_or_jump
 
 

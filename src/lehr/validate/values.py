@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 from lehr.base.diagnostics import Diagnostic, Severity
 from lehr.base.errors import StalledError
 from lehr.base.pointers import escaped
+from lehr.base.text import listed
+from lehr.model.addons import is_turned_down
 from lehr.model.asset import Asset
 from lehr.model.declared import TYPE
-from lehr.validate.dependencies import is_turned_down
 from lehr.validate.guards import exceeds
 from lehr.validate.proposal import DeltaProposal
-from lehr.validate.words import listed
 
 _NAMES = frozenset(("base", "gid", "id", "number", "port", "uid", "version"))
 """Fields whose numbers are identifiers; the distance between two of them means nothing."""
@@ -130,11 +130,11 @@ def _blank(
     many = exceeds(proposal.limits.blank, type, len(ids), proposal.sizes_before.get(type, 0))
     return Diagnostic(
         code="VAL024",
-        what=f"`{field}` of {listed([f'`{id}`' for id in ids])} is empty, and was filled before",
-        why="a field that goes blank in many assets at once has more often lost its value than its meaning"
+        what=f"`{field}` of {listed([f'`{id}`' for id in ids])} is empty, and was not before",
+        why="a field that becomes empty in many assets at once has usually lost its value by mistake"
         if many
-        else f"in {proposal.base} it was filled",
-        fix="look where the value comes from" + ("; or raise `blank` in lehr.yaml" if many else ""),
+        else f"it was not empty in {proposal.base}",
+        fix="check where the value comes from" + ("; or raise `blank` in lehr.yaml" if many else ""),
         subject=first.id if len(ids) == 1 else type,
         at=proposal.place(first, found.pointer),
         severity=Severity.ERROR if many else Severity.WARNING,
@@ -150,8 +150,8 @@ def _jump(
     return Diagnostic(
         code="VAL025",
         what=f"`{field}` jumps by more than a factor of {limits.factor:g}: {listed(moves)}",
-        why="a number that changes so much at once is more often a slip than a wish",
-        fix="go there in several steps; or, for a field that may jump, write "
+        why="a number that changes so much at once is more often a mistake than intended",
+        fix="change it in several steps; or, for a field that may jump, write "
         f"`jump: {{ignore: [{field}]}}` in lehr.yaml",
         subject=first.id if len({asset.id for asset, _ in places}) == 1 else type,
         at=proposal.place(first, found.pointer),

@@ -45,7 +45,7 @@ def test_sigterm_in_the_middle_of_a_push_lets_it_end_and_writes_down_how(slow: S
     with slow.workspace.run() as running:
         until("the push is under way", slow.begun.exists, running.said)
         os.kill(running.pid, signal.SIGTERM)
-        running.says("ending; production goes on as it is")
+        running.says("shutting down; production keeps running")
         slow.word.touch()
         assert running.ended() == 0
     [operation] = slow.workspace.operations("slow")
@@ -61,9 +61,7 @@ def test_a_push_that_outlives_a_killed_run_is_looked_at_and_not_begun_again(slow
         running.end(signal.SIGKILL)
     assert os.path.exists(f"/proc/{slow.begun.read_text().strip()}")
     with slow.workspace.run() as running:
-        slow.workspace.stands(
-            "slow", "is not known", "still under way", "nothing is touched before it is known"
-        )
+        slow.workspace.stands("slow", "is not known", "still running", "changes nothing before")
         slow.motd.unlink()
         until("others go on", slow.motd.exists, running.said)
         slow.word.touch()

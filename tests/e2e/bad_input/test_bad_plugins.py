@@ -70,27 +70,31 @@ def make(deployment):
 ENTRIES = "[lehr.types]\nacme = acme_things:types\n\n[lehr.plugins]\nacme = acme_things:make\n"
 NAME = "plugin acme_things.ThingPlugin"
 HOW = {
-    "diff raises": ("retried", f"{NAME} failed: RuntimeError: out of cheese", "mend or update the plugin"),
-    "diff hangs": ("retried", f"{NAME} took longer than 0.5 s to look at production", "Lehr looks again"),
-    "diff exits": ("retried", f"{NAME} failed: SystemExit: 3", "mend or update the plugin"),
-    "diff lies": ("retried", f"{NAME} answered a dict instead of a diff", "mend or update the plugin"),
+    "diff raises": ("retried", f"{NAME} failed: RuntimeError: out of cheese", "fix or update the plugin"),
+    "diff hangs": (
+        "retried",
+        f"{NAME} took longer than 0.5 s to look at production",
+        "Lehr retries automatically",
+    ),
+    "diff exits": ("retried", f"{NAME} failed: SystemExit: 3", "fix or update the plugin"),
+    "diff lies": ("retried", f"{NAME} returned a dict instead of a diff", "fix or update the plugin"),
     "diff is garbage": (
         "retried",
-        f"{NAME} answered a diff that cannot be used: TypeError",
-        "mend or update",
+        f"{NAME} returned a diff that is not valid: TypeError",
+        "fix or update",
     ),
     "push raises": (
         "is not known",
         f"{NAME} failed: RuntimeError: out of cheese",
-        "nothing is touched before",
+        "changes nothing before",
     ),
-    "push hangs": ("is not known", f"{NAME} did not end within 0.5 s", "nothing is touched before"),
+    "push hangs": ("is not known", f"{NAME} did not finish within 0.5 s", "changes nothing before"),
     "push lies": (
         "is not known",
-        f"{NAME} answered a str instead of an outcome",
-        "nothing is touched before",
+        f"{NAME} returned a str instead of an outcome",
+        "changes nothing before",
     ),
-    "push is garbage": ("is not known", f"{NAME} answered an outcome that cannot be used", "'marvellous'"),
+    "push is garbage": ("is not known", f"{NAME} returned an outcome that is not valid", "'marvellous'"),
 }
 
 
@@ -119,7 +123,7 @@ def test_a_plugin_that_misbehaves_is_named_and_delays_no_other(tmp_path: Path) -
         for how, words in HOW.items():
             workspace.stands(how.replace(" ", "-"), *words)
         assert len(workspace.operations("push-raises")) == 1  # not touched again before it is known
-        running.says("watch broke", "nothing to see here")
+        running.says("watch failed", "nothing to see here")
         assert running.end() == 0
 
 

@@ -60,7 +60,7 @@ def test_a_port_that_a_stranger_holds_is_named_with_him_and_taken_when_it_is_fre
                 "web",
                 "retried",
                 f"port {port} of replica 0 is in use by process {os.getpid()}",
-                "end that process, or declare another port",
+                "stop that process, or declare another port",
             )
             stranger.close()
             shop.stands("web", "converged")
@@ -79,7 +79,7 @@ def test_a_program_that_is_not_there_is_named_and_nothing_is_started(shop: Works
     shop.commit()
     done = shop.once()
     done.failed(
-        "the program /no/such/program is not found or not executable",
+        "the program /no/such/program was not found or is not executable",
         "install it, or change the first word of `command`",
         "Stalled (PushStalled)",
         "lehr retry",

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -26,16 +29,16 @@ def test_a_repository_that_disappears_or_is_damaged_is_followed_again_when_it_is
         running.says(
             "could not be read",
             "shop@1 stays in force",
-            f"error[PUB001]: the repository {shop.repository} is not there",
+            f"error[PUB001]: the repository {shop.repository} does not exist",
             "why: it was moved or deleted, or its file system is not mounted",
             "fix: put it back",
         )
         motd.unlink()
         until("what is in force is looked after", motd.exists)
         sync = shop.lehr("sync")
-        sync.failed("is not there")
+        sync.failed("does not exist")
         away.rename(shop.repository)
-        running.says("the source can be read again; shop@1 stays in force")
+        running.says("the source is readable again; shop@1 stays in force")
         shop.declare_file("motd", "two\n")
         shop.commit()
         until("the next commit is in force", lambda: motd.read_text() == "two\n", running.said)
@@ -44,7 +47,7 @@ def test_a_repository_that_disappears_or_is_damaged_is_followed_again_when_it_is
         head.rename(head.with_suffix(".away"))
         running.says("could not be read", "shop@2 stays in force", "is not a git repository")
         head.with_suffix(".away").rename(head)
-        running.says("the source can be read again; shop@2 stays in force")
+        running.says("the source is readable again; shop@2 stays in force")
 
 
 def test_after_a_force_push_the_new_tip_is_published_and_the_past_stays_readable(shop: Workspace) -> None:
@@ -119,7 +122,7 @@ def test_a_place_that_is_not_there_at_the_start_is_taken_for_nothing_else(shop: 
     shop.repository.rename(shop.folder / "away")
     for command in ("run", "validate", "plan"):
         done = shop.lehr(command, str(shop.repository))
-        done.failed(f"{shop.repository} is not there", "not mounted", "fix: put it back, or name another")
+        done.failed(f"{shop.repository} does not exist", "not mounted", "fix: put it back, or name")
     assert motd.read_text() == "one\n"
 
 
@@ -127,11 +130,11 @@ def test_a_place_with_nothing_in_it_says_what_to_do(shop: Workspace) -> None:
     (shop.repository / "lehr.yaml").unlink()
     shop.once().failed("has no files", "lehr init")
     shop.git("init", "--quiet")
-    shop.once().failed("has no commit yet", "fix: commit to it")
+    shop.once().failed("has no commits yet", "fix: commit to it")
     shop.write("notes.txt", "nothing to see\n")
     shop.commit()
-    shop.once().failed("is not a workspace", "there is no lehr.yaml in it", "lehr init")
-    shop.lehr("get", "assets").failed("there is no state file")
+    shop.once().failed("error[CLI119]", "lehr.yaml", "lehr init")
+    shop.lehr("get", "assets").failed("error[STO142]")
 
 
 def test_a_ref_that_is_not_utf_8_and_a_branch_that_is_gone_end_nothing(shop: Workspace) -> None:
@@ -150,3 +153,19 @@ def test_a_ref_that_is_not_utf_8_and_a_branch_that_is_gone_end_nothing(shop: Wor
     given_up = shop.once("--timeout", "10s")
     assert given_up.code == 1
     assert motd.exists()
+
+
+@pytest.mark.parametrize("kind", ["git", "directory"])
+def test_a_workspace_whose_path_is_not_utf_8_is_like_any_other(tmp_path: Path, kind: str) -> None:
+    shop = Workspace(tmp_path / os.fsdecode(b"caf\xe9"), state=tmp_path / "state")
+    shop.declare("motd", "lehr.File", {"path": "production/motd.txt", "content": "one\n"})
+    shop.commit()
+    if kind == "directory":
+        shutil.rmtree(shop.repository / ".git")
+    for _ in range(2):
+        done = shop.once()
+        assert done.code == 0, done.err
+    assert (shop.repository / "production" / "motd.txt").read_text() == "one\n"
+    assert shop.lehr("validate", str(shop.repository)).code == 0
+    [incarnation] = json.loads(shop.lehr("get", "incarnations", "-o", "json").out)
+    assert rf"{kind}:{tmp_path}/caf\xe9/intent" in [source["source"] for source in incarnation["sources"]]

@@ -80,7 +80,7 @@ def a_directory(path: Path) -> None:
         (truncated, ("cannot be read", "why: database disk image is malformed", "without its history")),
         (overwritten, ("cannot be read", "why: database disk image is malformed", "move it away")),
         (foreign, ("is not a state file of Lehr", "a database of another program", "--state")),
-        (from_the_future, ("has version 99, this Lehr reads", "run the Lehr that wrote it")),
+        (from_the_future, ("has version 99, and this Lehr reads", "run the version of Lehr that wrote it")),
         (a_directory, ("is a directory", "fix: move it away")),
     ],
 )
@@ -101,7 +101,7 @@ def test_without_its_state_it_starts_anew_from_git_and_from_production(shop: Wor
     before = (shop.production / "motd.txt").stat()
     shutil.rmtree(shop.state)
     assert shop.once().code == 0
-    assert "production was found to be so; nothing was pushed" in shop.lehr("why", "motd").out
+    assert "production already matched; nothing was pushed" in shop.lehr("why", "motd").out
     assert (shop.production / "motd.txt").stat() == before
 
 
@@ -130,13 +130,13 @@ def test_while_somebody_else_locks_the_state_pushes_wait(shop: Workspace) -> Non
         running.says("production is as intended")
         other.execute("BEGIN IMMEDIATE")
         motd.unlink()
-        running.says("store out of order", "is locked: another program holds it")
+        running.says("store unavailable", "is locked: another program holds it")
         assert not motd.exists()
         assert "trouble" in shop.lehr("status").out
         assert "may be out of date" in shop.lehr("why", "motd").out
         other.execute("ROLLBACK")
         until("the push went", motd.exists, running.said)
-        running.says("store in order again")
+        running.says("store available again")
 
 
 @pytest.mark.parametrize("what", ["folder", "file"])
@@ -155,7 +155,7 @@ def test_a_state_that_may_not_be_written_is_said(what: str, shop: Workspace) -> 
 def test_a_state_folder_that_cannot_be_made_is_said(shop: Workspace) -> None:
     (shop.folder / "file").touch()
     done = shop.once("--state", str(shop.folder / "file" / "state"))
-    done.failed(f"state folder {shop.folder}/file/state cannot be used", "Not a directory", "--state")
+    done.failed("error[CTL119]", f"{shop.folder}/file/state", "Not a directory", "--state")
 
 
 def test_a_path_that_is_too_long_for_a_socket_is_not_too_long_for_commands(tmp_path: Path) -> None:
@@ -170,4 +170,4 @@ def test_a_path_that_is_too_long_for_a_socket_is_not_too_long_for_commands(tmp_p
 
 
 def test_commands_with_nobody_to_carry_them_out_say_so(shop: Workspace) -> None:
-    shop.lehr("freeze", "motd", "--reason", "because").failed("no `lehr run` is running", "start it")
+    shop.lehr("freeze", "motd", "--reason", "because").failed("error[CTL101]")

@@ -99,7 +99,7 @@ def test_what_cannot_be_written_down_is_not_done_and_is_done_when_there_is_room(
         seen = state_disk.watch(running)
         state_disk.fill()
         motd.unlink()
-        running.says("store out of order", state_disk.says)
+        running.says("store unavailable", state_disk.says)
         assert not motd.exists()
         assert state_disk.says in shop.lehr("status", prefix=seen).out
         assert "may be out of date" in shop.lehr("why", "motd", prefix=seen).out
@@ -112,7 +112,7 @@ def test_what_cannot_be_written_down_is_not_done_and_is_done_when_there_is_room(
         state_disk.make_room()
         until("what was missing is back", motd.exists, running.said)
         until("what was added is there", added.exists, running.said)
-        assert "store in order again" in running.said()
+        assert "store available again" in running.said()
         assert "Traceback" not in running.said()
         assert shop.lehr("wait", prefix=seen).code == 0
         operations = shop.lehr("get", "operations", "-o", "json", prefix=seen).out
@@ -127,7 +127,7 @@ def test_a_run_that_cannot_write_ends_when_asked_to(shop: Workspace) -> None:
         state_disk.watch(running)
         state_disk.fill()
         (shop.production / "motd.txt").unlink()
-        running.says("store out of order")
+        running.says("store unavailable")
         assert running.end() == 0
 
 

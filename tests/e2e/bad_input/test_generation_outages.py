@@ -67,8 +67,8 @@ def test_an_empty_set_is_not_taken_for_everything(tmp_path: Path) -> None:
     Sites(tmp_path).refuses(
         [],
         "VAL020",
-        f"nothing is declared any more; before, there were {SITES} assets",
-        "look whether files are missing",
+        f"nothing is declared; before, there were {SITES} assets",
+        "check whether files are missing",
         f"{SITES} assets have disappeared without a turndown",
         "declare it again with the addon `lehr.Turndown",
     )
@@ -80,7 +80,7 @@ def test_half_an_answer_takes_nothing_away(tmp_path: Path) -> None:
         sites.rows[::2],
         "VAL010",
         "`site-01` has disappeared without a turndown",
-        "that it is missing does not say what is to become of it",
+        "its absence does not determine what should happen to it",
         "let_go: {site-01: REASON}",
     )
 
@@ -91,8 +91,8 @@ def test_a_field_that_is_blank_everywhere_reaches_nobody(tmp_path: Path) -> None
         [{**row, "content": ""} for row in sites.rows],
         "VAL024",
         "`/content` of `site-00`, `site-01`",
-        "and 2 more is empty, and was filled before",
-        "look where the value comes from",
+        "and 2 more is empty, and was not before",
+        "check where the value comes from",
         "acknowledge: [{code: VAL024, subject: lehr.File, after: shop@1, reason: WHY}]",
     )
 
@@ -102,7 +102,7 @@ def test_a_file_that_doubles_is_not_handed_on(tmp_path: Path, twice: str) -> Non
     sites = Sites(tmp_path, "allow 192.0.2.1\n" * 1_000)
     if twice == "in one file":
         rows = [{**row, "content": row["content"] * 2} for row in sites.rows]
-        said = ("VAL023", "have grown by more than 80 %: `site-00` from 1", "look for what it holds twice")
+        said = ("VAL023", "have grown by more than 80 %: `site-00` from 1", "check what it contains twice")
     else:
         rows = [*sites.rows, *(sites.row(f"{row['name']}-copy", row["content"]) for row in sites.rows)]
         said = ("VAL022", f"this change adds {SITES} to {SITES} assets", "is declared twice under other ids")

@@ -37,12 +37,12 @@ def test_a_gigabyte_in_a_directory_is_named_and_what_is_in_force_is_looked_after
             "error[PUB001]",
             "bytes together, more than 256,000,000",
             "the largest is assets/big.yaml",
-            "move out what is no intent, or use a git repository",
+            "move files that are not intent elsewhere, or use a git repository",
         )
         motd.unlink()
         until("what is in force is looked after", motd.exists, running.said)
         big.unlink()
-        running.says("the source can be read again; shop@1 stays in force")
+        running.says("the source is readable again; shop@1 stays in force")
 
 
 def test_a_huge_file_in_git_is_refused_unread(tmp_path: Path) -> None:

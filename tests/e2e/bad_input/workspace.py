@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from lehr.base.errors import LehrError
+from lehr.cli.explanation_text import explanation_lines
 from lehr.cli.stored import open_reading
-from lehr.cli.told import tell
 from lehr.query.explain import explain
 
 T = TypeVar("T")
@@ -58,7 +58,7 @@ class Done(NamedTuple):
 
 def assert_clear(said: str, *words: str) -> None:
     """`said` holds each of `words`, and nothing that only we understand."""
-    for text in ("Traceback", "has a defect"):
+    for text in ("Traceback", "internal error:"):
         assert text not in said, said
     flat = " ".join(said.split())
     for word in words:
@@ -228,8 +228,8 @@ class Workspace:
 
     def _explained(self, id: str) -> str:
         try:
-            with open_reading(self.state, None) as reading:
-                return "\n".join(tell(explain(reading, id), None, reading.now, alive=True))
+            with open_reading(self.state) as reading:
+                return "\n".join(explanation_lines(explain(reading, id), None, reading.now, alive=True))
         except LehrError:
             return ""  # nothing was published yet
 

@@ -184,8 +184,9 @@ def test_where_nothing_can_be_adopted_there_are_comments_alone(shop: Path) -> No
     (shop / "etc" / "link").symlink_to("shop.conf")
     result = call("lehr.File", "etc/link")
     assert values(result.stdout) == []
-    assert "Not adopted: it is a symbolic link" in result.stdout
-    assert "1: it is a symbolic link, and a lehr.File is a regular file (file/etc/link)" in result.stderr
+    assert "Not adopted: " in result.stdout
+    assert "symbolic link" in result.stderr
+    assert "(file/etc/link)" in result.stderr
     assert "lehr plan" not in result.stderr
 
 
@@ -201,8 +202,8 @@ def test_nothing_is_overwritten(shop: Path) -> None:
 
 
 def test_a_file_that_the_workspace_does_not_read_is_said_to_be_none(shop: Path) -> None:
-    assert "does not read it" in call("lehr.File", "etc/*", "--write", "elsewhere").stderr
-    assert "does not read it" not in call("lehr.File", "etc/*", "--write", "assets").stderr
+    assert "does not include it" in call("lehr.File", "etc/*", "--write", "elsewhere").stderr
+    assert "does not include it" not in call("lehr.File", "etc/*", "--write", "assets").stderr
 
 
 @pytest.mark.parametrize(
@@ -222,13 +223,13 @@ def test_what_cannot_be_asked_is_refused(arguments: list[str], message: str, sho
 def test_a_name_that_no_id_can_have_is_a_wrong_call(shop: Path) -> None:
     result = call("lehr.File", "etc/*", "--name", "../x")
     assert result.exit_code == 2
-    assert "cannot be part of an id" in result.output
+    assert "is not valid in an asset id" in result.output
 
 
 def test_a_type_that_nobody_serves_is_a_wrong_call(shop: Path) -> None:
     result = call("lehr.Files", "etc/*")
     assert result.exit_code == 2
-    assert "there are lehr.Command, lehr.DatabaseSchema, lehr.File" in result.output
+    assert "lehr.Command, lehr.DatabaseSchema, lehr.File" in result.output
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")

@@ -116,7 +116,7 @@ class Place:
         asyncio.run(publish(source, self.state / wiring.STATE_FILE))
 
     def blame(self, asset: str, field: str | None = None, incarnation: str = "latest") -> Blame:
-        with open_reading(self.state, None) as reading:
+        with open_reading(self.state) as reading:
             return blame(
                 reading, lambda revision: wiring.past(self.state, revision), asset, field, incarnation
             )
@@ -132,7 +132,7 @@ async def publish(source: Source, path: Path) -> None:
     registry = wiring.registry()
     try:
         publisher = Publisher(
-            Runtime(Partition("shop"), store, registry, SystemClock(), Chance()),
+            Runtime(Partition("shop"), store, registry, SystemClock(), Chance(), Inline()),
             source,
             generation,
             wiring.generation,
@@ -197,7 +197,7 @@ def test_a_default_is_written_nowhere(place: Place) -> None:
     found = place.blame("page", "payload.mode")
     assert found.field is not None
     assert (found.field.written, found.field.makers, found.field.found) == (None, (), ())
-    assert any("it is the type's default" in line for line in text(found))
+    assert any("default of the type" in line for line in text(found))
 
 
 def test_a_generated_asset_names_its_generator_and_the_file_it_was_called_with(place: Place) -> None:
@@ -241,7 +241,7 @@ def test_a_computed_value_is_found_nowhere(place: Place) -> None:
     found = place.blame("index", "content")
     assert found.field is not None
     assert found.field.found == ()
-    assert any("no place: it is computed" in line for line in text(found))
+    assert any("computed" in line for line in text(found))
 
 
 def test_an_annotation_is_blamed_on_who_made_it(place: Place) -> None:
@@ -332,7 +332,7 @@ def test_without_what_was_kept_the_generators_are_still_known(tmp_path: Path) ->
     found = place.blame("a/file", "content")
     assert not found.readable
     assert found.chain[0].makers[0].by.generator == "generators/s.py:sites"
-    assert any(line.startswith("No line is shown") for line in text(found))
+    assert any(line.startswith("Lines are not shown") for line in text(found))
     assert not any("default" in line for line in text(place.blame("page", "content")))
 
 
@@ -406,7 +406,7 @@ def test_what_an_older_program_did_not_record_is_not_made_up(tmp_path: Path) -> 
     found = place.blame("a/file", "content")
     assert (found.chain[0].recorded, found.chain[0].makers) == (False, ())
     told = list(text(found))
-    assert any("an older Lehr has not recorded which" in line for line in told)
+    assert any("not recorded by the Lehr version of that time" in line for line in told)
     assert not any("default" in line or "declared at" in line for line in told)
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from lehr.base.errors import LehrError
 from lehr.cli.main import cli
 
 GENERATORS = """\
@@ -93,7 +94,7 @@ def test_a_circle_of_dependencies_is_named_though_it_is_not_valid(folder: Path) 
         "addons: {lehr.DependsOn: {assets: [other]}}\n"
     )
     told = lehr("graph", str(folder), "--assets", "all")
-    assert "circle of dependencies: back -> other -> back" in told
+    assert "cycle of dependencies: back -> other -> back" in told
     assert lehr("graph", str(folder), "--assets", "all", "-o", "dot").startswith("digraph lehr {\n")
 
 
@@ -104,4 +105,6 @@ def test_what_cannot_be_generated_cannot_be_drawn(folder: Path) -> None:
 
 def test_a_selector_that_selects_nothing_is_an_error(folder: Path) -> None:
     done = CliRunner().invoke(cli, ["graph", str(folder), "--assets", "nobody"])
-    assert "no asset is selected by id=nobody" in str(done.exception)
+    assert isinstance(done.exception, LehrError)
+    assert done.exception.code == "CLI113"
+    assert "id=nobody" in str(done.exception)

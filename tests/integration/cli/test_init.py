@@ -90,6 +90,7 @@ def test_what_exists_is_never_overwritten_and_nothing_is_half_done(tmp_path: Pat
     (tmp_path / "assets" / "hello.yaml").write_text("mine\n")
     result = run(str(tmp_path))
     assert isinstance(result.exception, LehrError)
+    assert result.exception.code == "CLI114"
     assert "assets/hello.yaml" in str(result.exception)
     assert files(tmp_path) == {"assets/hello.yaml": b"mine\n"}
 
@@ -109,7 +110,8 @@ def test_a_refusal_of_git_is_told_with_its_reason(tmp_path: Path, monkeypatch: p
     monkeypatch.setenv("GIT_OBJECT_DIRECTORY", "/proc/nothing")
     result = run(str(tmp_path / "x"))
     assert isinstance(result.exception, LehrError)
-    assert "git init failed" in str(result.exception)
+    assert result.exception.code == "CLI116"
+    assert "git init" in str(result.exception)
 
 
 def test_a_name_that_cannot_name_a_partition_leaves_the_templates(tmp_path: Path) -> None:

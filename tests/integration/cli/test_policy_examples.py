@@ -10,7 +10,6 @@ import pytest
 from click.testing import CliRunner, Result
 
 from lehr.base.errors import LehrError
-from lehr.cli.stored import registry
 from lehr.cli.test import test as command
 from lehr.cli.working_tree import look_at
 from lehr.model.asset import AssetId
@@ -94,7 +93,7 @@ def test_all_that_ship_go_together(tmp_path: Path) -> None:
     (tmp_path / "assets/shop.yaml").write_text(SHOP)
     for path in SHIPPED:
         (tmp_path / "assets" / path.name).write_text(path.read_text())
-    tree = asyncio.run(look_at(tmp_path, None, registry()))
+    tree = asyncio.run(look_at(tmp_path, None))
     assert tree.diagnostics == ()
     web, key = (tree.assets[AssetId(id)].document() for id in ("web", "key"))
     assert (web["payload"]["replicas"], web["payload"]["stop_timeout_seconds"]) == (2, 30.0)
@@ -124,8 +123,10 @@ def test_every_example_that_comes_out_otherwise_is_told_with_its_place(tmp_path:
     result = lehr_test(path)
     assert result.exit_code == 1
     assert result.stdout.count("failed") == 2
-    assert "the example `good` of `policies/modes` breaks `private`, not no rule" in result.stderr
-    assert "the example `bad` of `policies/modes` breaks `private`, not `few`" in result.stderr
+    assert (
+        "the example `good` of `policies/modes` should break no rule, but breaks `private`" in result.stderr
+    )
+    assert "the example `bad` of `policies/modes` should break `few`, but breaks `private`" in result.stderr
     assert "found: a has mode 0644" in result.stderr
     assert f"{path}:13:7" in result.stderr
     assert f"{path}:16:7" in result.stderr
@@ -228,12 +229,12 @@ def test_every_asset_that_comes_out_otherwise_is_told_with_what_differs(tmp_path
     assert result.exit_code == 1
     assert result.stdout.count("failed") == 2
     assert (
-        "`web` does not come out as the example `nothing is said` of `policies/replicas` says"
+        "the result for `web` does not match the example `nothing is said` of `policies/replicas`"
         in result.stderr
     )
-    assert "`/payload/replicas` is 2, and should be 3" in result.stderr
+    assert "`/payload/replicas` is 2, but should be 3" in result.stderr
     assert f"{path}:19:7" in result.stderr or f"{path}:19:17" in result.stderr
-    assert '`/payload/content` is "1 replicas", and should be "one"' in result.stderr
+    assert '`/payload/content` is "1 replicas", but should be "one"' in result.stderr
     trials = json.loads(lehr_test(path, "-o", "json").stdout)
     (difference,) = trials[0]["differences"]
     assert (difference["asset"], difference["part"]) == ("web", "becomes")
@@ -244,16 +245,16 @@ def test_what_an_example_does_not_tell_of_fails_too(tmp_path: Path) -> None:
     lines = [line for line in text.splitlines() if "becomes" not in line and "generates" not in line]
     result = lehr_test(written(tmp_path, "\n".join(lines) + "\n"))
     assert result.exit_code == 1
-    assert "it is changed, and `becomes` does not tell of it" in result.stderr
-    assert "it is made, and `generates` does not tell of it" in result.stderr
+    assert "it is changed, but `becomes` does not list it" in result.stderr
+    assert "it is generated, but `generates` does not list it" in result.stderr
     more = text.replace("becomes: [", "becomes: [{id: db, type: lehr.Process, payload: {command: [x]}}, ")
     more = more.replace(
         "generates: [", "generates: [{id: n, type: lehr.File, payload: {path: n, content: n}}, "
     )
     result = lehr_test(written(tmp_path, more))
-    assert "`db` does not come out as the example `one is said`" in result.stderr
-    assert "it is not among its `assets`" in result.stderr
-    assert "it is not made" in result.stderr
+    assert "the result for `db` does not match the example `one is said`" in result.stderr
+    assert "it is not listed in `assets` of the example" in result.stderr
+    assert "it is not generated" in result.stderr
 
 
 def test_what_no_example_shows_to_do_anything_is_told(tmp_path: Path) -> None:

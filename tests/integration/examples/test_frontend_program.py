@@ -12,8 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from lehr.base.chance import Chance
-from lehr.demo.client import free_ports
+from tests.ports import free_ports
 
 FRONTEND = Path(__file__).resolve().parents[3] / "examples" / "shakespeare" / "app" / "frontend.py"
 PATIENCE = 20.0
@@ -21,7 +20,7 @@ PATIENCE = 20.0
 
 @contextmanager
 def frontend(version: str, *options: str) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
-    port = free_ports(1, Chance())
+    port = free_ports(1)
     command = [sys.executable, str(FRONTEND), "--version", version, "--port", str(port), *options]
     with subprocess.Popen([*command, "--database", "postgresql://nobody@127.0.0.1:1/none"]) as process:
         try:

@@ -25,7 +25,7 @@ from lehr.generate.engine.schedule import Generator
 from lehr.generate.outcome.protocol import SandboxLimits
 from lehr.generate.sandbox import confinement
 from lehr.generate.sandbox.authors import Answer, Found
-from lehr.generate.sandbox.confinement import Confinement, Mechanism, held_back, leave_network
+from lehr.generate.sandbox.confinement import Confinement, Mechanism, inactive_mechanisms, leave_network
 from lehr.generate.sandbox.denials import preload
 from lehr.generate.sandbox.forks import Ended, run
 from lehr.generate.sandbox.syscall_table import ABSENT, ARCHITECTURES, CHECKED
@@ -33,7 +33,7 @@ from lehr.sdk.generator import Declaration, Reads, SourceFile
 from lehr.testing.samples import MemorySnapshot
 
 LIBC = ctypes.CDLL(None, use_errno=True)
-PROBLEMS = held_back()
+PROBLEMS = inactive_mechanisms()
 HERE = ARCHITECTURES.get(platform.machine(), ARCHITECTURES["x86_64"])
 
 needs_seccomp = pytest.mark.skipif(Mechanism.SECCOMP in PROBLEMS, reason=f"no seccomp: {PROBLEMS}")
@@ -206,7 +206,7 @@ def test_a_machine_where_nothing_of_it_is_to_be_had_runs_generators_all_the_same
         monkeypatch.setattr(f"lehr.generate.sandbox.{module}.{name}", refuse)
     monkeypatch.setattr("lehr.generate.sandbox.confinement.unshare", refuse)
     assert set(Confinement().apply()) | set(leave_network()) == set(Mechanism)
-    assert set(held_back()) == set(Mechanism)
+    assert set(inactive_mechanisms()) == set(Mechanism)
 
 
 def ended(work: Callable[[Callable[[bytes], None]], None]) -> tuple[Ended, list[bytes]]:
@@ -434,5 +434,5 @@ def test_an_ordinary_user_is_confined_as_well() -> None:
         os.setgroups([])
         os.setgid(65534)
         os.setuid(65534)
-        os._exit(0 if held_back().keys() <= PROBLEMS.keys() | {Mechanism.NETWORK} else 1)
+        os._exit(0 if inactive_mechanisms().keys() <= PROBLEMS.keys() | {Mechanism.NETWORK} else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

@@ -161,11 +161,11 @@ def test_another_descriptor_set_judges_every_asset_anew(descriptors: bytes, tmp_
 @pytest.mark.parametrize(
     ("text", "place", "what"),
     [
-        ("message: shop.v1.Produkt", "1:1", "there is no message `shop.v1.Produkt`"),
-        ("message: shop.v1.Product\nname: a.B", "2:1", "`name` does not go with `message`"),
-        ("message: shop.v1.Product\nschema: {}", "2:1", "`schema` does not go with `message`"),
-        ("message: 5", "1:1", "a type is expected here"),
-        ("name: a.B\nschema: {}\nform: protobuf", "3:1", "`form` goes with messages"),
+        ("message: shop.v1.Produkt", "1:1", "`shop.v1.Produkt`"),
+        ("message: shop.v1.Product\nname: a.B", "2:1", "`name`"),
+        ("message: shop.v1.Product\nschema: {}", "2:1", "`schema`"),
+        ("message: 5", "1:1", "type"),
+        ("name: a.B\nschema: {}\nform: protobuf", "3:1", "`form`"),
     ],
 )
 def test_a_file_that_names_no_message_is_told(descriptors: bytes, text: str, place: str, what: str) -> None:

@@ -306,8 +306,11 @@ def test_two_that_are_made_with_one_id_are_told_with_what_they_are_made_of() -> 
     same = {"name": "same", "asset": {"id": "same", "type": "sample.Policy"}}
     workspace = Workspace().declare("p", policy(generate=[same])).declare("a", service("b"), service("a"))
     (found,) = workspace.made().diagnostics
-    assert (found.code, found.what) == ("GEN008", "asset `same` is declared again, made of `b`")
-    assert "already declared at assets/p.yaml:1, made of `a`" in found.why
+    assert found.code == "GEN008"
+    assert "`same`" in found.what
+    assert "`b`" in found.what
+    assert "assets/p.yaml:1" in found.why
+    assert "`a`" in found.why
 
 
 def test_it_is_turned_down_with_what_it_is_made_for() -> None:
@@ -354,7 +357,7 @@ def test_what_is_made_and_does_not_fit_is_told_at_its_line_for_whom() -> None:
     workspace = Workspace().declare("p", policy(generate=[wrong])).declare("a", service("web"))
     found = workspace.made().diagnostics
     assert {item.code for item in found} == {"GEN007"}
-    assert all("`w`, makes it for `web`" in item.why for item in found)
+    assert all("`w`" in item.why and "`web`" in item.why for item in found)
     assert all(item.at is not None and item.at.column > 1 for item in found)
 
 

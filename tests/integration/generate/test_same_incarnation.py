@@ -67,7 +67,7 @@ async def published(repository: Path, state: Path, environment: dict[str, str]) 
         return answer
 
     publisher = Publisher(
-        Runtime(PARTITION, store, wiring.registry(), SystemClock(), Chance()),
+        Runtime(PARTITION, store, wiring.registry(), SystemClock(), Chance(), Inline()),
         wiring.source(deployment),
         generation,
         wiring.generation,

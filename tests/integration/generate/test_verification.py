@@ -18,8 +18,8 @@ from lehr.base.diagnostics import Diagnostic, errors
 from lehr.generate.engine.build import Build
 from lehr.generate.engine.client import GenerationWorker
 from lehr.generate.engine.memo import Memo
-from lehr.generate.engine.other_forker import Elsewhere
 from lehr.generate.engine.runs import Run
+from lehr.generate.engine.worker import LazyForker
 from lehr.generate.outcome.protocol import Built, Changed, SandboxLimits
 from lehr.generate.sandbox import forks
 from lehr.generate.sandbox.denials import preload
@@ -33,11 +33,11 @@ HEAD = "from lehr.sdk.generator import *\n"
 
 
 @pytest.fixture(scope="module")
-def interpreter() -> Iterator[tuple[Elsewhere, Interrupted]]:
+def interpreter() -> Iterator[tuple[LazyForker, Interrupted]]:
     """Another interpreter, and what makes it believe that there is something else to do."""
     preload()
     read, write = os.pipe()
-    elsewhere = Elsewhere(SandboxLimits(), SystemClock(), read, Chance(4), pause=0.0)
+    elsewhere = LazyForker(SandboxLimits(), SystemClock(), read, Chance(4), pause=0.0)
     while not elsewhere.ready():
         os.sched_yield()
 
@@ -60,7 +60,7 @@ class Worker:
         again: files that were read to verify something.
     """
 
-    def __init__(self, files: Files, elsewhere: Elsewhere, memo: Path | None = None) -> None:
+    def __init__(self, files: Files, elsewhere: LazyForker, memo: Path | None = None) -> None:
         self.again: list[str] = []
         self._files = files
         self._memo = Memo(memo)
@@ -125,7 +125,7 @@ SLY = {
 
 @pytest.mark.parametrize("how", SLY)
 def test_a_generator_that_depends_on_more_than_its_input_is_found_out(
-    how: str, interpreter: tuple[Elsewhere, object]
+    how: str, interpreter: tuple[LazyForker, object]
 ) -> None:
     worker = Worker(files(SLY[how]), interpreter[0])
     assert worker.answer().diagnostics == ()
@@ -153,7 +153,7 @@ HONEST = {
 
 @pytest.mark.parametrize("how", HONEST)
 def test_one_that_depends_on_nothing_else_is_left_in_peace(
-    how: str, interpreter: tuple[Elsewhere, object]
+    how: str, interpreter: tuple[LazyForker, object]
 ) -> None:
     worker = Worker(files(HONEST[how]), interpreter[0])
     assert {item.code for item in worker.problems(8)} <= {"GEN022"}
@@ -163,7 +163,7 @@ def test_one_that_depends_on_nothing_else_is_left_in_peace(
 
 
 def test_the_doubt_stays_over_restarts_and_goes_with_other_code(
-    tmp_path: Path, interpreter: tuple[Elsewhere, object]
+    tmp_path: Path, interpreter: tuple[LazyForker, object]
 ) -> None:
     worker = Worker(files(SLY["clock"]), interpreter[0], tmp_path / "memo")
     [doubt] = worker.problems()
@@ -176,7 +176,7 @@ def test_the_doubt_stays_over_restarts_and_goes_with_other_code(
 
 
 def test_a_change_that_comes_in_ends_the_verification(
-    interpreter: tuple[Elsewhere, Interrupted],
+    interpreter: tuple[LazyForker, Interrupted],
 ) -> None:
     elsewhere, interrupted = interpreter
     worker = Worker(files(SLY["clock"]), elsewhere)

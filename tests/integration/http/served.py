@@ -79,7 +79,7 @@ class Served:
         newest = self.store.intent.newest(PARTITION)
         base = 0 if newest is None else newest.sequence
         self.store.commit([publication(base, *changed, removals=tuple(gone), **more)])
-        self.running.told()
+        self.running.notify_published()
 
     async def get(self, target: str, headers: Sequence[tuple[str, str]] = (), method: str = "GET") -> Answer:
         lines = [f"{method} {target} HTTP/1.1", "Host: 127.0.0.1", "Connection: close"]

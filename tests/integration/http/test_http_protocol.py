@@ -1,4 +1,4 @@
-"""HTTP as it is spoken by who speaks it well, badly, or with bad intent."""
+"""HTTP as it is to_psycopg by who speaks it well, badly, or with bad intent."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from lehr.http.application import accepts, host_is_known, knows, takes_gzip
 from lehr.http.limits import Limits
-from lehr.http.negotiation import accepts, host_is_known, knows, takes_gzip
 from lehr.testing.conformance.store.subject import PARTITION, asset
 from tests.integration.http.served import ROOT, Answer, Served, parsed, served
 

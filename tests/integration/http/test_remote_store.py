@@ -58,7 +58,7 @@ ASKED: dict[str, Ask] = {
     "changes backwards": lambda store: store.intent.changes(PARTITION, 5, 3),
     "mentioned_by": lambda store: store.intent.mentioned_by(key("a")),
     "next_change": lambda store: [store.intent.next_change(key("a"), n) for n in (3, 4, 5)],
-    "once_mentioned_by": lambda store: store.intent.once_mentioned_by(key("a")),
+    "past_and_present_referrers": lambda store: store.intent.past_and_present_referrers(key("a")),
     "claimed_by": lambda store: store.intent.claimed_by(PARTITION, "file:/etc/motd & more"),
     "addon_since": lambda store: [store.intent.addon_since(key("d"), name) for name in ("t.Mark", "t.None")],
     "imported": lambda store: store.intent.imported(),

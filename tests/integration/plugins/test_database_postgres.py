@@ -341,7 +341,7 @@ def test_an_interrupted_build_of_an_index_is_found_and_begun_again(site: Site) -
     with raises("DBS121", StalledError):
         site.push(intent)
     found = site.diff(intent)
-    assert "did not end" in found.changes[0].observed
+    assert "unfinished" in found.changes[0].observed
     assert found.effects.version_from == "1"
     site.sql("DELETE FROM plays WHERE id = 2")
     site.apply(intent)

@@ -97,7 +97,7 @@ def test_a_mode_that_differs_from_the_default_is_said(tmp_path: Path) -> None:
     (tmp_path / "key").chmod(0o600)
     draft = found(tmp_path, "key")["key"]
     assert draft.payload["mode"] == "0600"
-    assert "only its owner may read it" in draft.notes[0]
+    assert "only its owner" in draft.notes[0]
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may give files away")

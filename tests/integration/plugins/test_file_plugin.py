@@ -238,7 +238,7 @@ def test_parents_are_made_unless_intent_says_not(tmp_path: Path) -> None:
 
 def test_a_file_where_a_directory_should_be_stalls(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("file")
-    with raises("FIL104", StalledError, match="no directory"):
+    with raises("FIL104", StalledError, match="not a directory"):
         push(tmp_path, file_at("a/b"))
     assert diff(tmp_path, file_at("a/b"), Goal.ABSENT).empty
 

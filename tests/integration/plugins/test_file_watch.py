@@ -13,6 +13,7 @@ import pytest
 
 from lehr.base.blocking import Inline
 from lehr.model.asset import Asset, AssetId, AssetKey, Partition, make_asset
+from lehr.model.diff import Diff
 from lehr.model.types import Registry
 from lehr.plugins.file.payload import FILE, TYPES, File
 from lehr.plugins.file.plugin import FilePlugin
@@ -35,6 +36,12 @@ class Scene:
     async def diff(self, path: str) -> None:
         asset = self.asset(path)
         await self.plugin.diff(target_of(asset), FixedReader([asset], Registry(TYPES)))
+
+    async def diff_many(self, *paths: str) -> None:
+        assets = [self.asset(path) for path in paths]
+        requests = [(target_of(asset), FixedReader([asset], Registry(TYPES))) for asset in assets]
+        async for _index, diff in self.plugin.diff_many(requests):
+            assert isinstance(diff, Diff)
 
     async def push(self, path: str) -> None:
         asset = self.asset(path)
@@ -140,6 +147,20 @@ def test_a_missing_directory_is_awaited(tmp_path: Path) -> None:
         assert await scene.hint() == "x/y/z"
 
     play(tmp_path, act, "a")
+
+
+def test_files_that_were_compared_together_are_watched(tmp_path: Path) -> None:
+    async def main() -> None:
+        scene = Scene(tmp_path)
+        (tmp_path / "d").mkdir()
+        first = asyncio.ensure_future(scene.hint())
+        await asyncio.sleep(0)
+        await scene.diff_many("d/a", "d/b")
+        (tmp_path / "d/b").write_text("y")
+        assert await first == "d/b"
+        await scene.plugin.close()
+
+    asyncio.run(main())
 
 
 def test_two_assets_with_one_file_are_both_hinted(tmp_path: Path) -> None:

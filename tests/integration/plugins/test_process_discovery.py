@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import subprocess
 import sys
@@ -30,6 +31,20 @@ REGISTRY = Registry(TYPES)
 LISTEN = (
     "import socket, sys, time; s = socket.create_server(('127.0.0.1', int(sys.argv[1]))); time.sleep(600)"
 )
+MASTER = """
+import os, socket, sys, time
+if "worker" in sys.argv:
+    time.sleep(600)
+alone = "alone" in sys.argv
+server = None if alone else socket.create_server(("127.0.0.1", int(sys.argv[1])))
+if os.fork():
+    time.sleep(600)
+if alone:
+    server = socket.create_server(("127.0.0.1", int(sys.argv[1])))
+    time.sleep(600)
+os.set_inheritable(server.fileno(), True)
+os.execv(sys.orig_argv[0], [*sys.orig_argv, "worker"])
+"""
 SLEEP = [sys.executable, "-I", "-S", "-c", "import time; time.sleep(600)"]
 
 
@@ -97,7 +112,7 @@ def test_what_cannot_be_rebuilt_from_what_runs_is_not_offered_as_it_is(state: Pa
     other = asset_of(Process(command=SLEEP), "configuration")
     apply(state, asset_of(Process(command=SLEEP, restart_on=["configuration"])), other)
     [draft] = drafts(state, "shop/web")
-    assert "it was started with more" in draft.obstacle
+    assert "content" in draft.obstacle
 
 
 def test_another_partition_s_programs_are_not_found(state: Path) -> None:
@@ -116,13 +131,29 @@ def test_what_others_have_started_is_described_and_cannot_be_taken_over(state: P
             [draft] = drafts(state, f":{port}")
         finally:
             started.kill()
-    assert f"has not started process {started.pid}" in draft.obstacle
+    assert f"process {started.pid}" in draft.obstacle
     assert draft.payload == {
         "command": [*command[:-1], "{port}"],
         "directory": str(tmp_path),
         "ports": [{"name": "http", "base": port}],
     }
     assert "hunter2" not in str(draft)
+
+
+@pytest.mark.parametrize("worker", ["alone", "shares"])
+def test_of_a_master_and_its_worker_the_master_is_drafted(state: Path, worker: str) -> None:
+    """The worker is a fork that listens alone, or another program that has the port from its master."""
+    port = free_ports(1)
+    command = [sys.executable, "-I", "-S", "-c", MASTER, str(port), worker]
+    with subprocess.Popen(command, start_new_session=True) as started:
+        try:
+            while not procfs.listeners(frozenset({port})):
+                assert started.poll() is None
+            [draft] = drafts(state, str(port))
+        finally:
+            os.killpg(started.pid, signal.SIGKILL)
+    assert f"did not start process {started.pid}" in draft.obstacle
+    assert draft.payload["command"][-1] == worker
 
 
 def test_a_port_that_nobody_listens_on_is_refused(state: Path) -> None:

@@ -414,7 +414,7 @@ def test_ports_may_move_onto_those_of_other_replicas(site: Site, ports: int) -> 
 @pytest.mark.parametrize(
     ("asset", "complaint"),
     [
-        (program("no-such-program"), "the program no-such-program is not found"),
+        (program("no-such-program"), "the program no-such-program"),
         (program("./no-such-program", directory="/tmp"), "/tmp/./no-such-program"),
         (program("/etc/passwd"), "not executable"),
         (program("true", directory="/no/such"), "the directory /no/such of the process does not exist"),

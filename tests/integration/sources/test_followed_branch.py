@@ -142,6 +142,22 @@ def test_a_commit_without_a_branch_is_for_once(tmp_path: Path) -> None:
     assert read(run(origin.path, tmp_path)) == second
 
 
+@pytest.mark.parametrize("how", ["checked out", "named", "remote"])
+def test_a_branch_whose_name_is_not_utf_8_is_refused(tmp_path: Path, how: str) -> None:
+    origin = Origin(tmp_path / "intent")
+    commit = origin.commit({"a": "1"})
+    git = origin.path / ".git"
+    (git / "packed-refs").write_bytes(f"{commit} refs/heads/caf".encode() + b"\xe9\n")
+    if how != "named":
+        (git / "HEAD").write_bytes(b"ref: refs/heads/caf\xe9\n")
+    location = f"file://{origin.path}" if how == "remote" else origin.path
+    source = run(location, tmp_path, "caf\udce9" if how == "named" else None)
+    for _ in range(2):
+        with raises("SRC158", StalledError, match=r"caf\\xe9"):
+            source.newest()
+    assert read(run(origin.path, tmp_path, "main")) == commit
+
+
 def test_a_memory_that_is_damaged_is_not_guessed(origin: Origin, tmp_path: Path) -> None:
     first = origin.commit({"a": "1"})
     read(run(origin.path, tmp_path))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from lehr.base.clock import SystemClock
 from lehr.sources import open_source
-from lehr.sources.kept import content_at, kept_content
+from lehr.sources.past import content_at, kept_content
 
 
 def test_a_kept_file_is_found_by_its_content_id_after_it_was_changed(tmp_path: Path) -> None:

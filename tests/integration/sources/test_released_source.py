@@ -109,10 +109,10 @@ def test_another_digest_than_the_pinned_one_is_refused(store: SqliteStore, tmp_p
 
 def test_what_was_never_published_is_named_with_what_was(store: SqliteStore) -> None:
     wanted = PartitionPlace(partition="staging", incarnation=7, digest="0" * 40, state="there")
-    with raises("QRY116", StalledError, match="staging@7.*there") as caught:
+    with raises("QRY116", StalledError, match="there .*staging@7") as caught:
         released_in(store, wanted)
     assert "the newest is staging@2" in caught.value.why
     other = PartitionPlace(partition="nobody", incarnation=1, digest="0" * 40, state="there")
     with raises("QRY116", StalledError) as unknown:
         released_in(store, other)
-    assert "partition nobody is not known there" in unknown.value.why
+    assert "partition nobody" in unknown.value.why

@@ -29,11 +29,11 @@ from lehr.model.writes import (
     LiftControl,
     Prune,
     Publish,
-    Record,
+    RecordDecision,
     Refused,
+    Reschedule,
     SetControl,
     TakeLease,
-    Touch,
 )
 from lehr.sdk.store import Head, Standing, Store
 from lehr.store.sqlite import SqliteStore
@@ -225,7 +225,7 @@ class DecidesAnyway(Broken):
     def commit(self, writes: Sequence[Any]) -> list[Any]:
         for write in writes:
             if isinstance(write, Admit):
-                self._store.commit([Record(decision(write.operation.asset, Reason.PUSHING))])
+                self._store.commit([RecordDecision(decision(write.operation.asset, Reason.PUSHING))])
         return super().commit(writes)
 
 
@@ -249,9 +249,9 @@ class TouchDecides(Broken):
     """Takes a touch for a decision."""
 
     def before(self, write: Any) -> Any:
-        if not isinstance(write, Touch):
+        if not isinstance(write, Reschedule):
             return write
-        return Record(replace(decision(write.key.id), condition=write.condition))
+        return RecordDecision(replace(decision(write.key.id), condition=write.condition))
 
 
 class LiftsForeignControls(Broken):
@@ -355,9 +355,9 @@ class FirstWordStands(Broken):
 
 class WritesAscii(Broken):
     def before(self, write: Any) -> Any:
-        if not isinstance(write, Record):
+        if not isinstance(write, RecordDecision):
             return write
-        return Record(
+        return RecordDecision(
             msgspec.json.decode(msgspec.json.encode(write.decision).decode("ascii", "ignore"), type=Decision)
         )
 

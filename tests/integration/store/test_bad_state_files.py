@@ -22,7 +22,7 @@ from lehr.base.errors import LehrError, StalledError, TransientError
 from lehr.model.asset import Partition
 from lehr.model.control import Control, ControlKind
 from lehr.model.selector import Selector
-from lehr.model.writes import Adopt, LiftControl, Record, SetControl, TakeLease
+from lehr.model.writes import Adopt, LiftControl, RecordDecision, SetControl, TakeLease
 from lehr.store.sqlite import SqliteStore, connection
 from lehr.testing.conformance.store.subject import (
     PARTITION,
@@ -56,7 +56,7 @@ def state(tmp_path: Path) -> Path:
     store = SqliteStore(path)
     governed(store)
     published(store, 1, *(asset(f"x{number}", "y" * 500, {"test.Addon": {}}) for number in range(40)))
-    store.commit([request(store, "o1"), Record(decision("a")), Adopt(entry("b"))])
+    store.commit([request(store, "o1"), RecordDecision(decision("a")), Adopt(entry("b"))])
     store.commit([SetControl(control("c1"))])
     store.close()
     assert not path.with_name("state.sqlite-wal").exists()
@@ -263,7 +263,7 @@ OPEN = """
 import sys
 from pathlib import Path
 from lehr.store.sqlite import SqliteStore
-from lehr.model.writes import Adopt, Record, SetControl, TakeLease
+from lehr.model.writes import Adopt, RecordDecision, SetControl, TakeLease
 store = SqliteStore(Path(sys.argv[1]))
 print(store.commit([TakeLease("one")])[0])
 store.close()

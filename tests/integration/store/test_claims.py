@@ -23,7 +23,7 @@ from lehr.sdk.claims import Conflict
 from lehr.sdk.protected import Protected
 from lehr.store import claims as claims_of_host
 from lehr.store.claims import HostClaims, Register, real_name
-from lehr.store.opening import is_gone
+from lehr.store.locations import is_gone
 from lehr.store.postgres import Address, PostgresStore
 from lehr.store.postgres.claims import ClaimTable
 from lehr.store.sqlite.claims import ClaimFile

@@ -19,7 +19,7 @@ from lehr.model.reason import Reason
 from lehr.model.writes import Admit, Adopt, Prune, Pruned, Refused
 from lehr.sdk.store import Store
 from lehr.store.postgres import PostgresStore
-from lehr.store.postgres.connecting import connect
+from lehr.store.postgres.connections import connect
 from lehr.store.sqlite import SqliteStore
 from lehr.testing.conformance.store.subject import (
     NOW,

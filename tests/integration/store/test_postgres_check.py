@@ -10,7 +10,7 @@ import pytest
 from lehr.model.asset import AssetId, make_asset
 from lehr.model.damage import Damage
 from lehr.store.postgres import Address, PostgresStore
-from lehr.store.postgres.connecting import connect
+from lehr.store.postgres.connections import connect
 from lehr.store.postgres.errors import DAMAGE
 from lehr.store.postgres.session import PostgresSession
 from lehr.store.sql.check import check

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from lehr.model.merkle import incarnation_digest
-from lehr.store.postgres import Address, PostgresStore, connecting
+from lehr.store.postgres import Address, PostgresStore, connections
 from lehr.testing.conformance.store import RULES, Rule, Subject
 from lehr.testing.conformance.store.subject import PARTITION, asset, contents, published
 
@@ -57,8 +57,8 @@ def _end_others(other: psycopg.Connection[tuple[object, ...]]) -> None:
 def test_the_store_in_postgresql_keeps_the_contract(
     rule: Rule, address: Address, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connecting, "LOCK_SECONDS", 0.05)
-    monkeypatch.setattr(connecting, "FIRST_PAUSE", 0.0)
+    monkeypatch.setattr(connections, "LOCK_SECONDS", 0.05)
+    monkeypatch.setattr(connections, "FIRST_PAUSE", 0.0)
     troubles = (lambda: locked(address), lambda: without_rights(address), lambda: cut_off(address))
     rule(Subject(lambda: PostgresStore(address), troubles=troubles))
 

@@ -21,9 +21,10 @@ from lehr.model.incarnation import Incarnation
 from lehr.model.merkle import bucket_of
 from lehr.model.origins import origin_bytes
 from lehr.model.reason import Reason
-from lehr.model.writes import Record, Refused, TakeLease
-from lehr.store.postgres import Address, PostgresStore, connecting, publishing, writer
-from lehr.store.postgres.connecting import Connector
+from lehr.model.writes import RecordDecision, Refused, TakeLease
+from lehr.store.postgres import Address, PostgresStore, connections, writer
+from lehr.store.postgres import publication as postgres_publication
+from lehr.store.postgres.connections import Connector
 from lehr.testing.conformance.store.subject import (
     PARTITION,
     asset,
@@ -68,7 +69,7 @@ def decided(store: PostgresStore) -> list[str]:
 
 def test_a_commit_whose_answer_is_lost_is_found_to_be_there(relay: Relay, through: PostgresStore) -> None:
     relay.at = Break.AFTER
-    assert through.commit([Record(decision("a", "One"))]) == [None]
+    assert through.commit([RecordDecision(decision("a", "One"))]) == [None]
     assert relay.broken == 1
     assert decided(through) == ["One"]
     assert commit(through, TakeLease(PARTITION)) == 2  # and it goes on
@@ -80,10 +81,10 @@ def test_a_commit_that_the_server_never_heard_of_is_not_there(
 ) -> None:
     relay.at = at
     with raises("STO135", TransientError):
-        through.commit([Record(decision("a", "One"))])
+        through.commit([RecordDecision(decision("a", "One"))])
     assert relay.broken == 1
     assert decided(through) == []
-    through.commit([Record(decision("a", "Two"))])
+    through.commit([RecordDecision(decision("a", "Two"))])
     assert decided(through) == ["Two"]
 
 
@@ -91,10 +92,10 @@ def test_one_commit_is_not_taken_for_another(relay: Relay, through: PostgresStor
     expected: list[str] = []
     for turn, at in enumerate([Break.AFTER, Break.BEFORE, Break.BEFORE, Break.AFTER, Break.UNHEARD]):
         with pytest.raises(KeyError):
-            through.commit([Record(decision("a", "Never")), object()])  # type: ignore[list-item]
+            through.commit([RecordDecision(decision("a", "Never")), object()])  # type: ignore[list-item]
         relay.at = at
         try:
-            through.commit([Record(decision("a", f"Turn{turn}"))])
+            through.commit([RecordDecision(decision("a", f"Turn{turn}"))])
         except TransientError:
             assert at is not Break.AFTER
         else:
@@ -107,10 +108,10 @@ def test_who_cannot_find_out_says_that_nobody_knows(
     relay: Relay, through: PostgresStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(writer, "_MOST_TRIES", 3)
-    monkeypatch.setattr(connecting, "connect", _away)
+    monkeypatch.setattr(connections, "connect", _away)
     relay.at = Break.AFTER
     with raises("STO136", StalledError):
-        through.commit([Record(decision("a", "One"))])
+        through.commit([RecordDecision(decision("a", "One"))])
 
 
 def _away(address: Address) -> psycopg.Connection[Any]:
@@ -127,10 +128,10 @@ def test_a_store_that_is_closed_waits_for_no_server(
         store.close()
         raise TransientError("it is away")
 
-    monkeypatch.setattr(connecting, "connect", close_then_away)
+    monkeypatch.setattr(connections, "connect", close_then_away)
     relay.at = Break.AFTER
     with raises("STO136", StalledError):
-        store.commit([Record(decision("a", "One"))])
+        store.commit([RecordDecision(decision("a", "One"))])
     store.close()  # again, which changes nothing
 
 
@@ -143,7 +144,7 @@ def test_a_transaction_under_way_ends_with_the_store(
         store.close()
         return bucket_of(AssetId(id))
 
-    monkeypatch.setattr(publishing, "bucket_of", close_on_the_way)
+    monkeypatch.setattr(postgres_publication, "bucket_of", close_on_the_way)
     with contextlib.suppress(TransientError):
         store.commit([publication(0, asset("a", "1"))])
     with contextlib.closing(PostgresStore(address)) as again:
@@ -153,14 +154,14 @@ def test_a_transaction_under_way_ends_with_the_store(
 def test_what_is_idle_when_the_server_is_restarted_goes_on_without_a_word(
     server: PostgresServer, address: Address, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connecting, "FIRST_PAUSE", 0.0)
+    monkeypatch.setattr(connections, "FIRST_PAUSE", 0.0)
     with contextlib.closing(PostgresStore(address)) as store:
         published(store, 0, asset("a", "1"))
         server.stop()
         with raises("STO122", TransientError):
             store.intent.newest(PARTITION)
         with raises("STO122", TransientError):
-            store.commit([Record(decision("a"))])
+            store.commit([RecordDecision(decision("a"))])
         server.start()
         assert contents(store, 1) == [asset("a", "1")]
         assert published(store, 1, asset("b", "1")).sequence == 2
@@ -175,10 +176,10 @@ def test_a_server_that_is_away_is_not_asked_by_everybody(
         tries.append(address)
         raise StalledError("too many connections", why="there is no room")
 
-    monkeypatch.setattr(connecting, "FIRST_PAUSE", 60.0)
+    monkeypatch.setattr(connections, "FIRST_PAUSE", 60.0)
     connector = Connector(address)
     connector.connect().close()
-    monkeypatch.setattr(connecting, "connect", refuse)
+    monkeypatch.setattr(connections, "connect", refuse)
     # It let us in before: so whatever it is, it may pass.
     with pytest.raises(TransientError, match="too many connections: there is no room"):
         connector.connect()
@@ -189,14 +190,14 @@ def test_a_server_that_is_away_is_not_asked_by_everybody(
 
 def test_who_was_never_let_in_is_told_that_it_is_no_use(address: Address) -> None:
     nowhere = Address(address.url.replace("dbname=postgres", "dbname=nowhere"))
-    with raises("STO120", StalledError, match=r'refuses the connection.*database "nowhere" does not exist'):
+    with raises("STO120", StalledError, match=r'rejects the connection.*database "nowhere" does not exist'):
         PostgresStore(nowhere)
 
 
 def test_a_server_that_is_killed_in_the_middle_of_a_publication_keeps_the_last_good_one(
     server: PostgresServer, address: Address, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connecting, "FIRST_PAUSE", 0.0)
+    monkeypatch.setattr(connections, "FIRST_PAUSE", 0.0)
     many = [asset(f"asset-{number:05}", "1") for number in range(3000)]
     with contextlib.closing(PostgresStore(address)) as store:
         published(store, 0, asset("a", "1"))
@@ -207,10 +208,10 @@ def test_a_server_that_is_killed_in_the_middle_of_a_publication_keeps_the_last_g
                 _kill(server)
             return origin_bytes(item)
 
-        monkeypatch.setattr(publishing, "origin_bytes", kill_on_the_way)
+        monkeypatch.setattr(postgres_publication, "origin_bytes", kill_on_the_way)
         with raises("STO122", TransientError):
             store.commit([publication(1, *many)])
-        monkeypatch.setattr(publishing, "origin_bytes", origin_bytes)
+        monkeypatch.setattr(postgres_publication, "origin_bytes", origin_bytes)
         server.start()
         newest = store.intent.newest(PARTITION)
         assert newest is not None
@@ -255,7 +256,7 @@ def test_a_process_that_was_stopped_in_a_commit_does_not_hold_up_others_for_ever
             assert commit(other, TakeLease(PARTITION)) == 1
             return bucket_of(AssetId(id))
 
-        monkeypatch.setattr(publishing, "bucket_of", stop_on_the_way)
+        monkeypatch.setattr(postgres_publication, "bucket_of", stop_on_the_way)
         with pytest.raises(TransientError):
             stopped.commit([publication(0, asset("a", "1"))])
         assert stopped.intent.newest(PARTITION) is None

@@ -11,7 +11,8 @@ import psycopg
 import pytest
 
 from lehr.base.errors import StalledError, TransientError
-from lehr.store.postgres import Address, PostgresStore, schema
+from lehr.store.postgres import Address, PostgresStore
+from lehr.store.sql import schema
 from lehr.testing.conformance.store.subject import PARTITION, asset, contents, published
 from tests.codes import raises
 from tests.postgres import PostgresServer

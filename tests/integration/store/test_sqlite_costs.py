@@ -85,7 +85,7 @@ def key(number: int) -> AssetKey:
         pytest.param(lambda store: list(store.intent.changes(PARTITION, 1, 2)), id="changes"),
         pytest.param(lambda store: store.intent.asset(key(20), 1), id="asset"),
         pytest.param(lambda store: store.intent.mentioned_by(key(2000)), id="mentioned_by"),
-        pytest.param(lambda store: store.intent.once_mentioned_by(key(2000)), id="once_mentioned_by"),
+        pytest.param(lambda store: store.intent.past_and_present_referrers(key(2000)), id="referrers"),
         pytest.param(lambda store: store.intent.claimed_by(PARTITION, "port:000020"), id="claimed_by"),
         pytest.param(lambda store: store.intent.next_change(key(5), 1), id="next_change"),
         pytest.param(lambda store: store.intent.last(key(5)), id="last"),

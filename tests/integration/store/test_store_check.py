@@ -26,8 +26,8 @@ from lehr.model.writes import (
     Prune,
     Pruned,
     Publish,
-    Record,
     RecordAttempt,
+    RecordDecision,
     SetControl,
     TakeLease,
 )
@@ -107,7 +107,7 @@ def grow(store: Store) -> None:
     admitted(store, request)
     commit(store, finish("o1", DONE, ledger=entry("a", content=6, operation="o1")))
     admitted(store, msgspec.structs.replace(_admit(store, "o2"), reservations=(held,)))
-    store.commit([Adopt(entry("b", content=4)), Record(decision("a")), Record(decision("b"))])
+    store.commit([Adopt(entry("b", content=4)), RecordDecision(decision("a")), RecordDecision(decision("b"))])
     pin = msgspec.structs.replace(control("p1", ControlKind.PIN), incarnation=2)
     store.commit([SetControl(pin), SetControl(control("c1"))])
     said = AuditEntry(at=NOW, actor="ana", command="pause", arguments={}, result="ok")
@@ -161,36 +161,36 @@ DAMAGES = {
     ],
     "UPDATE asset_version SET digest = substr(digest, 2) || 'x' WHERE id = 'd'": [
         "asset d of incarnation one@5 was changed",
-        "incarnation one@6 is not what the digest says",
+        "incarnation one@6 is inconsistent with the digest",
         "asset d of one is not in the current",
         "the digest of bucket",
     ],
     "UPDATE asset_version SET origin = '{odd' WHERE id = 'd'": ["asset d of incarnation one@5 cannot be"],
     "DELETE FROM asset_version WHERE id = 'c' AND sequence = 2": [
-        "the header of incarnation one@2 miscounts its assets",
-        "2 incarnations from one@2 to one@4 are not what the digest says",
+        "the header of incarnation one@2 has wrong asset counts",
+        "2 incarnations from one@2 to one@4 are inconsistent with the digest",
     ],
     "DELETE FROM asset_version WHERE id = 'c' AND digest IS NULL": [
-        "the header of incarnation one@6 miscounts its assets",
-        "incarnation one@6 is not what the digest says",
+        "the header of incarnation one@6 has wrong asset counts",
+        "incarnation one@6 is inconsistent with the digest",
         "asset c of one is missing from the current state",
     ],
     "INSERT INTO asset_version (partition, id, sequence, type, checksum) VALUES ('one', 'z', 2, 'odd', '')": [
-        "asset z of incarnation one@2 is a tombstone with something in it"
+        "asset z of incarnation one@2 is a tombstone that is not empty"
     ],
     "INSERT INTO asset_version (partition, id, sequence, checksum) VALUES ('one', 'z', 9, '')": [
         "there are assets of incarnation one@9, which does not exist"
     ],
     "UPDATE incarnation SET header = replace(header, '\"changed\":1', '\"changed\":7') WHERE sequence = 2": [
-        "the header of incarnation one@2 miscounts its assets"
+        "the header of incarnation one@2 has wrong asset counts"
     ],
     'UPDATE incarnation SET header = replace(header, \'"digest":"\', \'"digest":"0\') WHERE sequence = 4': [
-        "incarnation one@4 is not what the digest says"
+        "incarnation one@4 is inconsistent with the digest"
     ],
     'UPDATE incarnation SET header = replace(header, \'"governance":"\', \'"governance":"0\')'
-    " WHERE sequence = 4": ["incarnation one@4 is governed by other assets than stored"],
+    " WHERE sequence = 4": ["incarnation one@4 is governed by assets other than those stored"],
     "UPDATE incarnation SET header = replace(header, '\"sequence\":2', '\"sequence\":3')": [
-        "the header of incarnation one@2 is another's"
+        "the header of incarnation one@2 belongs to another row"
     ],
     "UPDATE incarnation SET header = '{odd' WHERE sequence = 3": [
         "the header of incarnation one@3 cannot be read"
@@ -198,12 +198,12 @@ DAMAGES = {
     "DELETE FROM incarnation WHERE sequence = 2": ["incarnation one@2 is missing"],
     "UPDATE incarnation SET pruned = 1 WHERE sequence = 4": ["ledger b of one"],
     "UPDATE incarnation SET pruned = 1 WHERE sequence = 2": ["control p1 of one contradicts"],
-    "UPDATE incarnation SET pruned = 0 WHERE sequence = 5": ["incarnation one@5 is not what"],
-    "UPDATE partition SET newest = 5": ["partition one does not know its newest incarnation"],
+    "UPDATE incarnation SET pruned = 0 WHERE sequence = 5": ["incarnation one@5 is inconsistent"],
+    "UPDATE partition SET newest = 5": ["partition one has the wrong newest incarnation"],
     "UPDATE partition SET governance = 'odd'": ["partition one and its newest incarnation disagree"],
     "UPDATE partition SET controls = 1": ["the version of the controls of one is too low"],
     "UPDATE partition SET epoch = 0": ["operation o1 of one contradicts"],
-    "DELETE FROM partition": ["partition one is not known"],
+    "DELETE FROM partition": ["partition one has no row of its own"],
     "UPDATE asset_current SET digest = 'odd' WHERE id = 'b'": ["asset b of one is not in the current"],
     "UPDATE asset_current SET bucket = bucket + 1 WHERE id = 'b'": ["asset b of one is not in the current"],
     "UPDATE asset_current SET version = 1 WHERE id = 'b'": ["asset b of one is not in the current"],
@@ -216,11 +216,11 @@ DAMAGES = {
     "DELETE FROM mention WHERE until IS NULL AND target = 'd'": ["what asset a of one refers"],
     "UPDATE mention SET path = '/odd' WHERE until IS NULL AND target = 'd'": ["what asset a of one refers"],
     "INSERT INTO mention (partition, source, path, target, checksum) VALUES ('one', 'z', '/', 'a', '')": [
-        "a reference is stored of asset z of one"
+        "there is a reference of asset z of one"
     ],
     "UPDATE mention SET until = 99 WHERE source = 'c'": ["a reference of asset c of one ends with"],
-    "DELETE FROM claim_current WHERE asset = 'd'": ["what asset d of one claims is stored wrongly"],
-    "INSERT INTO claim_current VALUES ('one', 'x', 'z', '')": ["a claim is stored of asset z of one"],
+    "DELETE FROM claim_current WHERE asset = 'd'": ["the record of what asset d of one claims is wrong"],
+    "INSERT INTO claim_current VALUES ('one', 'x', 'z', '')": ["there is a claim of asset z of one"],
     "UPDATE operation SET open = 0 WHERE id = 'o2'": [
         "operation o2 of one contradicts",
         "a share of limit is held by operation o2",
@@ -240,13 +240,13 @@ DAMAGES = {
     "UPDATE attempt SET body = replace(body, '\"sequence\":6', '\"sequence\":7')": ["attempt one of one"],
     "UPDATE audit SET body = 'odd'": ["audit 1 of one cannot be read"],
     "UPDATE control SET partition = 'odd' WHERE id = 'p1'": [
-        "control p1 of odd is another's",
-        "partition odd is not known",
+        "control p1 of odd belongs to another row",
+        "partition odd has no row of its own",
     ],
-    "UPDATE decision SET partition = 'odd' WHERE number = 1": ["decision 1 of odd is another's"],
-    "UPDATE attempt SET partition = 'odd'": ["attempt odd of odd is another's"],
-    "UPDATE audit SET partition = 'odd'": ["partition odd is not known"],
-    "UPDATE mention SET partition = 'odd' WHERE until IS NOT NULL": ["partition odd is not known"],
+    "UPDATE decision SET partition = 'odd' WHERE number = 1": ["decision 1 of odd belongs to another row"],
+    "UPDATE attempt SET partition = 'odd'": ["attempt odd of odd belongs to another row"],
+    "UPDATE audit SET partition = 'odd'": ["partition odd has no row of its own"],
+    "UPDATE mention SET partition = 'odd' WHERE until IS NOT NULL": ["partition odd has no row of its own"],
     "UPDATE asset_version SET body = NULL WHERE id = 'd'": ["asset d of incarnation one@5 was changed"],
     "UPDATE asset_version SET sequence = 4611686018427387904 WHERE id = 'd'": [
         "there are assets of incarnation one@4611686018427387904, which does not exist"
@@ -272,7 +272,7 @@ DAMAGES = {
     "UPDATE decision SET body = replace(body, 'AsIntended', 'AsEverybodyIntended') WHERE number = 1": [
         "decision 1 on asset a is damaged"
     ],
-    "UPDATE standing SET since = since + 1 WHERE asset = 'a'": ["the time since when asset a of one has"],
+    "UPDATE standing SET since = since + 1 WHERE asset = 'a'": ["the time since which asset a of one has"],
     "UPDATE reservation SET at = at + 1": ["the share of limit that o2 holds is damaged"],
     "UPDATE ledger SET content = content - 1 WHERE asset = 'a'": ["the ledger of asset a of one is damaged"],
     "UPDATE control SET lifted_at = 5 WHERE id = 'c1'": ["control c1 is damaged"],
@@ -280,7 +280,7 @@ DAMAGES = {
         "control c1 is damaged"
     ],
     "UPDATE audit SET body = replace(body, 'ana', 'bob')": ["entry 1 of the audit trail is damaged"],
-    "UPDATE attempt SET body = replace(body, '\"seconds\"', '\"secondz\"')": ["the last look at the source"],
+    "UPDATE attempt SET body = replace(body, '\"seconds\"', '\"secondz\"')": ["the last attempt of one"],
     "UPDATE mention SET until = until - 1 WHERE source = 'c'": ["the end of a reference of asset c of one"],
 }
 
@@ -323,7 +323,7 @@ def test_all_damage_is_found_not_only_the_first(state: Path) -> None:
         "ledger a",
         "ledger b",
         "audit 1",
-        "its newest",
+        "newest incarnation",
         "asset a of incarnation one@6",
         "asset d",
     ):

@@ -25,7 +25,6 @@ from lehr.testing.conformance.store import (
     importing,
     incarnations,
     retention,
-    spans,
 )
 from lehr.testing.conformance.store.subject import PARTITION
 from tests.integration.store.broken_stores import (
@@ -257,9 +256,9 @@ BREAKS: list[tuple[Rule, type[Broken]]] = [
         with_intent(next_change=lambda right, key, sequence: sequence + 1),
     ),
     (incarnations.types_select, with_intent(assets=_unsorted_assets)),
-    (spans.spans_select, with_intent(assets=_whole_assets)),
+    (incarnations.spans_select, with_intent(assets=_whole_assets)),
     (
-        spans.rows_are_the_assets,
+        incarnations.rows_are_the_assets,
         with_intent(rows=lambda right, partition, sequence, *_narrower: right.rows(partition, sequence)),
     ),
     (incarnations.heads_are_of_the_newest_incarnation, with_intent(heads=_all_heads)),
@@ -271,7 +270,7 @@ BREAKS: list[tuple[Rule, type[Broken]]] = [
     (
         incarnations.mentions_of_the_past_are_remembered,
         with_intent(
-            once_mentioned_by=lambda right, key: [id for id, _ in right.mentioned_by(key)],
+            past_and_present_referrers=lambda right, key: [id for id, _ in right.mentioned_by(key)],
         ),
     ),
     (
@@ -300,6 +299,14 @@ BREAKS: list[tuple[Rule, type[Broken]]] = [
     (
         admission.what_is_tried_again_counts_once,
         trusting(reservations=lambda store, admit: tuple(replace(r, once=False) for r in admit.reservations)),
+    ),
+    (
+        admission.one_share_counts_against_several_limits,
+        trusting(reservations=lambda store, admit: admit.reservations[:1]),
+    ),
+    (
+        admission.a_long_turn_counts_what_started_in_between,
+        trusting(reservations=lambda store, admit: admit.reservations if admit.operation.id == "o1" else ()),
     ),
     (admission.what_is_held_is_released_by_the_outcome, trusting(reservations=lambda store, admit: ())),
     (admission.what_is_held_is_released_by_the_outcome, ForgetsUnknown),

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from lehr.base.errors import StalledError
-from lehr.store.sqlite import SqliteStore, schema
+from lehr.store.sql import schema
+from lehr.store.sqlite import SqliteStore
 
 
 @pytest.mark.parametrize("read_only", [True, False])
@@ -26,5 +27,5 @@ def test_a_file_of_another_version_is_refused_and_left_alone(
     with pytest.raises(StalledError) as caught:
         SqliteStore(path, read_only=read_only)
     assert caught.value.code == "STO147"
-    assert f"has version {found}, this Lehr reads version {schema.VERSION}" in caught.value.what
+    assert f"has version {found}, and this Lehr reads version {schema.VERSION}" in caught.value.what
     assert path.read_bytes() == before

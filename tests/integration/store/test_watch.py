@@ -28,10 +28,12 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 def subject(store: Store, feed: Feed) -> Subject:
     def publish(changed: Sequence[Asset], gone: Sequence[AssetId]) -> None:
-        write = publication(feed.newest, *changed, removals=tuple(gone))
+        newest = store.intent.newest(PARTITION)
+        base = 0 if newest is None else newest.sequence
+        write = publication(base, *changed, removals=tuple(gone))
         assert isinstance(write, Publish)
         store.commit([write])
-        feed.told()
+        feed.notify_published()
 
     def prune() -> None:
         rest: Prune | None = Prune(PARTITION, keep=1, before=float("inf"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import msgspec
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lehr.base.diagnostics import Diagnostic
@@ -31,6 +31,7 @@ def test_any_text_becomes_writable_and_stays_what_it_was_if_it_is(text: str) -> 
 
 
 @given(HOSTILE, HOSTILE, HOSTILE)
+@example(what="\0", why="\ud800", fix="\0\ud800")
 def test_every_error_and_every_diagnostic_can_be_written_down(what: str, why: str, fix: str) -> None:
     error = StalledError(what, why=why, fix=fix)
     assert str(error).encode().decode() == str(error)

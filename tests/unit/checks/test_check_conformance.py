@@ -73,7 +73,7 @@ OVER = asset("lehr.Freeze", {"select": {"all": True}, "reason": "r", "until": "2
 FREEZE = asset("lehr.Freeze", {"select": {"all": True}, "reason": "r", "until": "2026-02-01T00:00:00Z"})
 
 
-def spoken(kind: ControlKind, check: str | None = None) -> Control:
+def to_psycopg(kind: ControlKind, check: str | None = None) -> Control:
     return Control(
         id="c1",
         kind=kind,
@@ -95,14 +95,14 @@ SUBJECTS = [
         CalendarCheck,
         True,
         governing=[calendar("08:00", override=True)],
-        controls=[spoken(ControlKind.OVERRIDE, "some-lehr.Calendar")],
+        controls=[to_psycopg(ControlKind.OVERRIDE, "some-lehr.Calendar")],
     ),
     subject(RateLimitCheck, True, governing=[RATE]),
     subject(RateLimitCheck, False, governing=[RATE], usages={f"rate/{RATE.id}": (1, EPOCH + 9)}),
     subject(RateLimitCheck, None),
-    subject(FreezeCheck, False, governing=[FREEZE], controls=[spoken(ControlKind.FREEZE)]),
+    subject(FreezeCheck, False, governing=[FREEZE], controls=[to_psycopg(ControlKind.FREEZE)]),
     subject(FreezeCheck, None, governing=[OVER]),
-    subject(FreezeCheck, None, controls=[spoken(ControlKind.PAUSE)]),
+    subject(FreezeCheck, None, controls=[to_psycopg(ControlKind.PAUSE)]),
     subject(DependsOnCheck, True, governed=False, diffs={DB: NO_DIFF}),
     subject(DependsOnCheck, False, governed=False, diffs={DB: SOME_DIFF}),
     subject(DependsOnCheck, False, governed=False),
@@ -121,7 +121,7 @@ SUBJECTS = [
 def test_every_shipped_check_allows_waits_and_is_silent_here() -> None:
     held = {(type(case.make()), case.allows) for param in SUBJECTS for case in param.values}
     every = {(check, allows) for check in CHECKS for allows in (True, False, None)}
-    assert every - held == {(FreezeCheck, True)}, "a freeze holds, or has no word"
+    assert every - held == {(FreezeCheck, True)}, "add a subject for each answer; only a freeze never allows"
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)

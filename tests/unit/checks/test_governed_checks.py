@@ -131,7 +131,7 @@ def test_an_override_is_not_used_while_the_calendar_is_open() -> None:
 def test_a_calendar_that_allows_no_override_says_so() -> None:
     (verdict,) = ask(CalendarCheck(), calendar(), controls=[override()])
     assert not verdict.allow
-    assert "override c1 by mira does not count here" in verdict.message
+    assert "override c1 by mira does not apply here" in verdict.message
     assert "no override is allowed by office-hours" in verdict.unblock
 
 
@@ -163,7 +163,7 @@ def test_a_rate_limit_with_room_allows_and_proposes_a_reservation() -> None:
 def test_a_rate_limit_without_room_waits_until_the_oldest_push_no_longer_counts(used: int) -> None:
     (verdict,) = ask(RateLimitCheck(), limit(), usages={"rate/gentle": (used, MONDAY_8 + 5)})
     assert (verdict.allow, verdict.reason, verdict.until) == (False, Reason.RATE_LIMITED, MONDAY_8 + 5)
-    assert verdict.message == "gentle allows 2 pushes per 10m, and they are used up"
+    assert verdict.message == "gentle allows 2 pushes per 10m; the limit is used up"
 
 
 def key(group_by: list[str], asset: Asset) -> str:
@@ -257,10 +257,10 @@ def test_other_controls_and_freezes_of_other_assets_freeze_nothing() -> None:
         (Calendar, {"timezone": "Europe/Berlni"}, "did you mean Europe/Berlin"),
         (Calendar, {"timezone": "europe/berlin"}, "did you mean Europe/Berlin"),
         (Calendar, {"timezone": "berlin"}, "did you mean Europe/Berlin"),
-        (Calendar, {"timezone": "Europe"}, "is not known"),
+        (Calendar, {"timezone": "Europe"}, "unknown time zone"),
         (Calendar, {"timezone": "../../etc/passwd"}, "use an IANA name"),
         (Calendar, {"timezone": ""}, "use an IANA name"),
-        (Calendar, {"windows": []}, "that is a lehr.Freeze"),
+        (Calendar, {"windows": []}, "use a lehr.Freeze"),
         (Calendar, {"windows": [{**NINE_TO_FIVE, "days": []}]}, "never opens"),
         (Calendar, {"windows": [{**NINE_TO_FIVE, "days": ["monday"]}]}, "'monday'"),
         (Calendar, {"windows": [{**NINE_TO_FIVE, "from": "17:00"}]}, "a whole day is 00:00 to 24:00"),
@@ -271,8 +271,8 @@ def test_other_controls_and_freezes_of_other_assets_freeze_nothing() -> None:
         (Calendar, {"overide": True}, "unknown field `overide`"),
         (RateLimit, {"pushes": 0}, ">= 1"),
         (RateLimit, {"per": "ten minutes"}, "such as 30s, 10m"),
-        (RateLimit, {"per": "0m"}, "longer than nothing"),
-        (RateLimit, {"per": -1}, "longer than nothing"),
+        (RateLimit, {"per": "0m"}, "must be positive"),
+        (RateLimit, {"per": -1}, "must be positive"),
         (RateLimit, {"group_by": ["team"]}, "use type, id, label:KEY"),
         (RateLimit, {"group_by": ["label:"]}, "use type, id, label:KEY"),
         (Freeze, {"reason": ""}, ">= 1"),

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from lehr.base.errors import TransientError
-from lehr.cli.running import HungUp, _look_when
+from lehr.cli.foreground_run import HungUp, _look_when
 
 
 class Plane:

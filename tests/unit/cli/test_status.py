@@ -21,7 +21,7 @@ NOW = 10_000.0
             msgspec.structs.replace(DEFAULT, pruned_at=NOW - 7200.0),
             "90d and the newest 1,000 incarnations are kept; last pruned 2h ago",
         ),
-        (None, "all is kept; nothing is pruned automatically"),
+        (None, "everything is kept; automatic pruning is off"),
     ],
 )
 def test_an_active_run_says_what_it_keeps_and_when_it_last_pruned(history: History | None, said: str) -> None:

@@ -73,9 +73,9 @@ def ends(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> Ends:
     """How `lehr wait` ends, over `shelf`, that does not wait; `run` and `attempt` are what it finds."""
 
     def call(*arguments: str, run: RunState = ACTIVE, attempt: Attempt | None = UNCHANGED) -> int:
-        monkeypatch.setattr(lehr.cli.wait, "active_run", lambda state: Run(run, attempt))
+        monkeypatch.setattr(lehr.cli.wait, "active_run", lambda: Run(run, attempt))
         reading = contextlib.nullcontext(shelf.reading())
-        monkeypatch.setattr(lehr.cli.wait, "open_reading", lambda state, partition: reading)
+        monkeypatch.setattr(lehr.cli.wait, "open_reading", lambda: reading)
         result = CliRunner().invoke(cli, ["wait", "--timeout", "0s", *arguments])
         assert result.exception is None or isinstance(result.exception, LehrError | SystemExit)
         return result.exit_code

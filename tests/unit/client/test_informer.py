@@ -243,7 +243,7 @@ def test_a_delta_queue_adds_up_to_what_has_happened_however_seldom_it_is_read(
         for number, step in enumerate(steps, 1):
             changed = tuple(asset(id, value) for id, value in step.items() if value is not None)
             gone = tuple(AssetId(id) for id, value in step.items() if value is None)
-            informer.apply(Batch(number, changed, gone))
+            await informer.apply(Batch(number, changed, gone))
             if data.draw(st.booleans()):
                 await drain()
         await drain()

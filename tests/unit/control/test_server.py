@@ -13,9 +13,9 @@ import msgspec
 import pytest
 
 from lehr.control import server as module
-from lehr.control.client import SOCKET
 from lehr.control.messages import Answer, AnyRequest, Refresh
 from lehr.control.server import Server
+from lehr.control.socket import SOCKET
 
 
 class Carried:

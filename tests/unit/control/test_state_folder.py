@@ -156,6 +156,17 @@ def test_a_state_where_git_writes_is_refused(workspace: Path, inside: str) -> No
         require_own(workspace / inside)
 
 
+@pytest.mark.parametrize("through", ["itself", "a link"])
+def test_a_path_that_is_not_utf_8_is_refused(tmp_path: Path, through: str) -> None:
+    state = tmp_path / os.fsdecode(b"caf\xe9")
+    if through == "a link":
+        state.mkdir(mode=0o700)
+        (tmp_path / "state").symlink_to(state)
+        state = tmp_path / "state"
+    with raises("CTL135", match=r"caf\\xe9"):
+        require_own(state)
+
+
 def test_a_link_into_a_work_tree_is_refused(workspace: Path, tmp_path: Path) -> None:
     (workspace / ".git").write_text("gitdir: /elsewhere\n")  # as in a linked work tree
     (tmp_path / "state").symlink_to(workspace)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rich.console import Console
 
-from lehr.demo.view import table
+from lehr.demo.play import table
 from lehr.model.asset import AssetId
 from lehr.query.asset_rows import Row
 
@@ -21,8 +21,8 @@ def shown(rows: list[Row], height: int, traffic: str = "") -> list[str]:
 
 
 def test_what_waits_stands_first_with_what_blocks_it() -> None:
-    lines = shown([row("a"), row("b", "Waiting", "CapacityOrder", "c still has to grow")], 40)
-    assert lines[1].split(maxsplit=2) == ["b", "Waiting", "CapacityOrder: c still has to grow"]
+    lines = shown([row("a"), row("b", "Waiting", "CapacityOrder", "c must grow first")], 40)
+    assert lines[1].split(maxsplit=2) == ["b", "Waiting", "CapacityOrder: c must grow first"]
     assert lines[2].split() == ["a", "Converged"]
 
 

@@ -391,3 +391,10 @@ def test_a_slip_of_the_pen_is_answered_with_what_was_meant() -> None:
 def test_what_was_there_is_told() -> None:
     assert apply(ASSETS.encode(), Delete(file=FILE, path="/1/id")).before == "db"
     assert apply(ASSETS.encode(), Add(file=FILE, path="/1/x", value=1)).before is msgspec.UNSET
+
+
+@pytest.mark.parametrize(
+    ("text", "path"), [("&a k: 1\nx: *a\ny: 2\n", "y"), ("k: &a name\n*a : 2\ny: 1\n", "name")]
+)
+def test_keys_may_have_anchors_or_be_aliases(text: str, path: str) -> None:
+    assert edited(text, Replace(file=FILE, path=path, value=3)) == text.replace("2", "3")

@@ -14,7 +14,7 @@ from lehr.base.errors import StalledError, TransientError
 from lehr.enforce.committer import MOST_WRITES, Committer
 from lehr.model.asset import Partition
 from lehr.model.reason import Reason
-from lehr.model.writes import Refused, TakeLease, Write
+from lehr.model.writes import KeepLease, Refused, TakeLease, Write
 from lehr.testing.virtual import VirtualClock, run
 
 
@@ -171,6 +171,18 @@ def test_while_the_store_fails_posts_are_kept_in_order_and_asks_are_refused() ->
 
     full = TransientError("no room", why="the disk is full")
     assert [name for commit in play(scenario, [full] * 3).commits for name in commit] == ["a", "b"]
+
+
+def test_writes_that_were_kept_are_still_written_under_the_lease() -> None:
+    async def scenario(committer: Committer, recorder: Recorder, clock: VirtualClock) -> None:
+        committer.under(KeepLease(Partition("lease"), 1))
+        committer.post([write("kept")])
+        await committer.flush()
+        committer.post([write("later")])
+        await committer.flush()
+
+    recorder = play(scenario, [TransientError("locked"), TransientError("locked")])
+    assert recorder.commits == [["lease", "kept"], ["lease", "later"]]
 
 
 def test_an_ask_alone_does_not_leave_the_committer_busy_when_it_fails() -> None:

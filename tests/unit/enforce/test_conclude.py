@@ -12,7 +12,7 @@ from lehr.model.decision import Condition, Status, Verdict
 from lehr.model.operation import DONE
 from lehr.model.pinning import Pinning
 from lehr.model.reason import Reason
-from lehr.model.writes import Finish, Record, Touch
+from lehr.model.writes import Finish, RecordDecision, Reschedule
 from lehr.testing.virtual import EPOCH
 from tests.unit.enforce.turns import CONTENT, DIFF, KEY, control, operation, view
 
@@ -26,22 +26,22 @@ def test_a_changed_verdict_is_recorded_after_what_it_rests_on() -> None:
     assert isinstance(commit, Commit)
     first, second = commit.writes
     assert first == finish
-    assert isinstance(second, Record)
+    assert isinstance(second, RecordDecision)
     assert second.decision.operation == "o1"
     assert second.decision.verdicts == TURN.verdicts
     assert rest == Rest()
-    assert (state.standing, state.phase, state.turn) == (HELD.key(), Phase.IDLE, None)
+    assert (state.condition_key, state.phase, state.turn) == (HELD.key(), Phase.IDLE, None)
 
 
 def test_an_unchanged_verdict_only_counts_up() -> None:
-    state, effects = conclude(State(turn=TURN, standing=HELD.key(), turns=4), HELD)
+    state, effects = conclude(State(turn=TURN, condition_key=HELD.key(), turns=4), HELD)
     assert effects == (Rest(),)
     assert state.turns == 5
 
 
 def test_what_must_be_written_is_written_also_without_a_new_verdict() -> None:
     finish = Finish("o1", DONE, EPOCH)
-    _, effects = conclude(State(turn=TURN, standing=HELD.key()), HELD, writes=(finish,))
+    _, effects = conclude(State(turn=TURN, condition_key=HELD.key()), HELD, writes=(finish,))
     assert effects == (Commit((finish,)), Rest())
 
 
@@ -57,10 +57,10 @@ def test_what_must_be_written_is_written_also_without_a_new_verdict() -> None:
     ],
 )
 def test_a_due_time_that_moved_is_touched(before: float | None, delay: float | None, touched: bool) -> None:
-    state = State(turn=TURN, standing=HELD.key(), next_at=before)
+    state = State(turn=TURN, condition_key=HELD.key(), next_at=before)
     _, effects = conclude(state, HELD, delay=delay)
     writes = [write for effect in effects if isinstance(effect, Commit) for write in effect.writes]
-    assert [type(write) for write in writes] == [Touch] * touched
+    assert [type(write) for write in writes] == [Reschedule] * touched
 
 
 def test_who_waits_and_who_has_settled_is_told() -> None:

@@ -9,10 +9,11 @@ from msgspec.structs import replace
 
 from lehr.base.digest import digest
 from lehr.enforce.state import (
-    CALM,
+    NO_TROUBLE,
     Admitted,
     Again,
     AskAdmission,
+    AskStatus,
     Begin,
     Checked,
     Commit,
@@ -22,8 +23,6 @@ from lehr.enforce.state import (
     Effect,
     Ended,
     Event,
-    Look,
-    Looked,
     NotAdmitted,
     Phase,
     Rest,
@@ -31,18 +30,19 @@ from lehr.enforce.state import (
     RunDiff,
     StartPush,
     State,
+    StatusReported,
     Trouble,
 )
 from lehr.enforce.step import INEFFECTIVE_PUSHES, RETRY
-from lehr.enforce.turndown import Course
+from lehr.enforce.turndown import TurndownStage
 from lehr.model.asset import AssetId
 from lehr.model.control import ControlKind
 from lehr.model.decision import Condition, Reservation, Status, Verdict
 from lehr.model.diff import NO_DIFF, Diff, Goal
-from lehr.model.operation import DONE, Outcome, Progress, Result
+from lehr.model.operation import DONE, LedgerEntry, Outcome, Progress, Purpose, Result
 from lehr.model.pinning import Pinning
 from lehr.model.reason import Reason
-from lehr.model.writes import Adopt, Finish, Record, Refused, Touch
+from lehr.model.writes import Adopt, Finish, RecordDecision, Refused, Reschedule
 from lehr.testing.virtual import EPOCH
 from tests.unit.enforce.turns import (
     ASSET,
@@ -79,7 +79,7 @@ def written(effects: list[Effect], kind: type) -> list[Any]:
 
 def condition(effects: list[Effect]) -> Condition:
     """That of the one decision which was recorded."""
-    [record] = written(effects, Record)
+    [record] = written(effects, RecordDecision)
     found: Condition = record.decision.condition
     return found
 
@@ -150,8 +150,8 @@ def test_what_forbids_a_turn_ends_it_before_production_is_looked_at(
 )
 def test_an_unknown_outcome_is_looked_at_before_anything_else(fields: dict[str, Any]) -> None:
     state, effects = after(State(operation=operation()), Begin(view(**fields)))
-    assert effects == [Look(operation())]
-    assert state.phase is Phase.LOOKING
+    assert effects == [AskStatus(operation())]
+    assert state.phase is Phase.ASKING_STATUS
 
 
 # --- look --------------------------------------------------------------------
@@ -160,7 +160,7 @@ def test_an_unknown_outcome_is_looked_at_before_anything_else(fields: dict[str, 
 @pytest.mark.parametrize("progress", [Progress.RUNNING, None])
 def test_while_a_push_may_go_on_nothing_is_touched(progress: Progress | None) -> None:
     state, effects = after(
-        State(operation=operation()), Begin(view()), Looked(progress, "no answer within 30 s")
+        State(operation=operation()), Begin(view()), StatusReported(progress, "no answer within 30 s")
     )
     assert said(effects) == (Status.UNKNOWN, Reason.OUTCOME_UNKNOWN)
     assert state.operation == operation()
@@ -171,15 +171,19 @@ def test_a_plugin_that_cannot_say_is_asked_less_and_less_often_and_the_first_cau
     failed = operation(message="plugin x failed: ValueError: oops", result=Result.UNKNOWN)
     state, delays = State(operation=failed), []
     for _ in range(9):
-        state, effects = after(state, Begin(view(jitter=1.0)), Looked(None, "plugin x answered a str"))
+        state, effects = after(
+            state, Begin(view(jitter=1.0)), StatusReported(None, "plugin x answered a str")
+        )
         delays.append(rest(effects).delay)
     assert delays == [4.0, 4.0, 8.0, 16.0, 32.0, 60.0, 60.0, 60.0, 60.0]
-    _, effects = after(State(operation=failed), Begin(view()), Looked(None, "plugin x answered a str"))
+    _, effects = after(
+        State(operation=failed), Begin(view()), StatusReported(None, "plugin x answered a str")
+    )
     assert "plugin x failed: ValueError: oops; plugin x answered a str" in str(effects)
 
 
 def test_an_ended_push_is_resolved_by_production_itself() -> None:
-    state, effects = after(State(operation=operation()), Begin(view()), Looked(Progress.ENDED))
+    state, effects = after(State(operation=operation()), Begin(view()), StatusReported(Progress.ENDED))
     [effect] = effects
     assert isinstance(effect, RunDiff)
     assert effect.target.incarnation == operation().content
@@ -187,7 +191,7 @@ def test_an_ended_push_is_resolved_by_production_itself() -> None:
 
 
 def resolved(diff: Diff) -> tuple[State, list[Effect]]:
-    return after(State(operation=operation()), Begin(view()), Looked(Progress.ENDED), diffed(diff))
+    return after(State(operation=operation()), Begin(view()), StatusReported(Progress.ENDED), diffed(diff))
 
 
 def test_found_applied_it_is_done_and_in_the_ledger() -> None:
@@ -213,7 +217,7 @@ def test_found_not_applied_it_has_failed_and_is_not_tried_again_at_once() -> Non
 
 def test_production_that_cannot_be_seen_leaves_it_unknown() -> None:
     state, effects = after(
-        State(operation=operation()), Begin(view()), Looked(Progress.ENDED), DiffFailed("no line")
+        State(operation=operation()), Begin(view()), StatusReported(Progress.ENDED), DiffFailed("no line")
     )
     assert said(effects) == (Status.UNKNOWN, Reason.OUTCOME_UNKNOWN)
     assert state.operation is not None
@@ -250,6 +254,32 @@ def test_a_difference_is_checked() -> None:
     assert state.phase is Phase.CHECKING
 
 
+@pytest.mark.parametrize(
+    ("ledger", "goal", "content", "purpose"),
+    [
+        (None, Goal.PRESENT, 2, Purpose.FORWARD),
+        (entry(), Goal.PRESENT, 2, Purpose.REPAIR),
+        (entry(content_digest=digest("before")), Goal.PRESENT, 3, Purpose.FORWARD),
+        (entry(content_digest=digest("later")), Goal.PRESENT, 1, Purpose.ROLLBACK),
+        (entry(content_digest=digest("read another")), Goal.PRESENT, 2, Purpose.FORWARD),
+        (entry(), Goal.PRESENT, 1, Purpose.REPAIR),
+        (entry(), Goal.FENCED, 2, Purpose.FORWARD),
+        (entry(goal=Goal.FENCED), Goal.FENCED, 2, Purpose.REPAIR),
+        (entry(goal=Goal.FENCED, content_digest=digest("later")), Goal.PRESENT, 1, Purpose.FORWARD),
+    ],
+)
+def test_checks_and_admission_know_why_an_asset_is_pushed(
+    ledger: LedgerEntry | None, goal: Goal, content: int, purpose: Purpose
+) -> None:
+    seen = view(pinning=Pinning(content), stage=TurndownStage(goal))
+    state, [asked] = after(State(ledger=ledger), Begin(seen), diffed())
+    assert isinstance(asked, RunChecks)
+    assert asked.purpose is purpose
+    _, [admission] = after(state, Checked((), "o1"))
+    assert isinstance(admission, AskAdmission)
+    assert admission.admit.operation.purpose is purpose
+
+
 @pytest.mark.parametrize("pushed", [False, True], ids=["found", "after a push"])
 def test_what_recovers_without_a_push_is_looked_at_again_and_not_pushed(pushed: bool) -> None:
     recovering = replace(DIFF, look_again=0.5, notes=("it was killed",))
@@ -258,7 +288,7 @@ def test_what_recovers_without_a_push_is_looked_at_again_and_not_pushed(pushed: 
     assert said(effects) == (Status.WAITING, Reason.RECOVERING)
     assert "it was killed" in condition(effects).message
     assert rest(effects).delay == 0.5
-    assert state.trouble == CALM
+    assert state.trouble == NO_TROUBLE
 
 
 @pytest.mark.parametrize(("asked", "delay"), [(-1.0, 0.2), (float("nan"), 0.2), (1e9, 60.0)])
@@ -272,10 +302,10 @@ def test_what_people_should_know_is_recorded_although_nothing_differs() -> None:
     told = Diff(notes=("it was killed",))
     state, _ = after(State(), Begin(view()), diffed(NO_DIFF))
     state, effects = after(state, Begin(view()), diffed(told))
-    assert condition(effects).message == "production is as intended; it was killed"
+    assert condition(effects).message.endswith("; it was killed")
     assert rest(effects).settled
     state, effects = after(state, Begin(view()), diffed(told))
-    assert written(effects, Record) == [], "said once"
+    assert written(effects, RecordDecision) == [], "said once"
     _, effects = after(state, Begin(view()), diffed(NO_DIFF))
     assert condition(effects).message == "production is as intended"
 
@@ -323,7 +353,7 @@ def test_a_diff_that_fails_is_tried_again_after_growing_delays() -> None:
         state, effects = after(state, Begin(view()), DiffFailed("no line", "mend it"))
         delays.append(rest(effects).delay)
     assert delays == [1.0, 2.0, 4.0, 8.0, 16.0]
-    assert state.standing == Condition(Status.RETRYING, Reason.DIFF_FAILED, "no line", "mend it").key()
+    assert state.condition_key == Condition(Status.RETRYING, Reason.DIFF_FAILED, "no line", "mend it").key()
 
 
 def test_a_diff_that_says_until_when_is_not_tried_before() -> None:
@@ -357,7 +387,7 @@ def test_one_check_that_waits_is_enough() -> None:
     assert found.message == "b: no room; c: frozen"
     assert found.unblock == "room; thaw"
     assert rest(effects) == Rest(30.0, (AssetId("x"), AssetId("y")))
-    [record] = written(effects, Record)
+    [record] = written(effects, RecordDecision)
     assert record.decision.verdicts == (Verdict("a", True), waits, later), "all are recorded"
 
 
@@ -406,7 +436,7 @@ def test_an_admitted_push_starts_and_its_decision_is_not_recorded_twice() -> Non
     assert start.operation == operation()
     assert start.target.incarnation == 2
     assert ask.admit.decision is not None
-    assert state.standing == ask.admit.decision.condition.key()
+    assert state.condition_key == ask.admit.decision.condition.key()
     assert state.operation == operation()
 
 
@@ -441,7 +471,7 @@ def test_a_push_that_would_rest_on_damage_stalls_and_names_it() -> None:
 def test_a_missing_approval_is_what_unblocks() -> None:
     asking, _ = after(checking(), ALLOWED)
     _, effects = after(asking, NotAdmitted(Refused(Reason.APPROVAL_MISSING, "m")))
-    assert condition(effects).unblock == "lehr approve a"
+    assert condition(effects).unblock == "run `lehr approve a`"
 
 
 @pytest.mark.parametrize(
@@ -493,7 +523,7 @@ def test_an_unknown_outcome_keeps_the_operation_and_is_looked_at_soon() -> None:
     assert state.operation is not None
     assert state.operation.result is Result.UNKNOWN
     _, effects = after(state, Begin(view(after=10)))
-    assert effects == [Look(state.operation)]
+    assert effects == [AskStatus(state.operation)]
 
 
 def test_a_failed_push_is_tried_again_after_growing_delays() -> None:
@@ -529,13 +559,13 @@ def test_a_failed_diff_listens_to_what_the_asset_refers_to() -> None:
         assert rest(effects).wait_for == others
     unknown = State(operation=operation())
     failed = DiffFailed("no connection", refers_to=others)
-    _, effects = after(unknown, Begin(view()), Looked(Progress.ENDED), failed)
+    _, effects = after(unknown, Begin(view()), StatusReported(Progress.ENDED), failed)
     assert rest(effects).wait_for == others
 
 
 def test_what_is_said_of_a_stall_is_what_a_regular_look_does() -> None:
     state, effects = after(pushing(resync=60.0), ended(STALLED))
-    [stalled] = [item.decision.condition for item in written(effects, Record)]
+    [stalled] = [item.decision.condition for item in written(effects, RecordDecision)]
     assert (stalled.automatic, stalled.next_at, stalled.resync) == (False, None, 60.0)
     assert "lehr retry a" in stalled.unblock
     _, effects = after(state, Begin(view(after=1e6)), diffed())
@@ -543,7 +573,7 @@ def test_what_is_said_of_a_stall_is_what_a_regular_look_does() -> None:
 
     failed = DiffFailed("no such port", stalled=True)
     state, effects = after(State(), Begin(view(resync=60.0)), failed)
-    [stalled] = [item.decision.condition for item in written(effects, Record)]
+    [stalled] = [item.decision.condition for item in written(effects, RecordDecision)]
     assert (stalled.automatic, stalled.next_at, stalled.resync) == (True, None, 60.0)
     _, effects = after(state, Begin(view(after=1e6)), diffed())
     assert isinstance(effects[-1], RunChecks)
@@ -552,7 +582,7 @@ def test_what_is_said_of_a_stall_is_what_a_regular_look_does() -> None:
 def test_who_is_not_looked_at_is_not_said_to_be() -> None:
     for blind in (view(resync=60.0, served=False), view(resync=60.0, asset=None)):
         _, effects = after(State(), Begin(blind))
-        [found] = [item.decision.condition for item in written(effects, Record)]
+        [found] = [item.decision.condition for item in written(effects, RecordDecision)]
         assert (found.automatic, found.resync) == (False, None)
 
 
@@ -591,20 +621,20 @@ def test_new_content_forgets_old_trouble() -> None:
     state, _ = after(pushing(), ended(FAILED))
     state, effects = after(state, Begin(view(after=5.1)), Diffed(DIFF, digest("new content")))
     assert isinstance(effects[-1], RunChecks)
-    assert state.trouble == CALM
+    assert state.trouble == NO_TROUBLE
 
 
 def test_convergence_forgets_trouble() -> None:
     state, _ = after(pushing(), ended(FAILED))
     state, _ = after(state, Begin(view(after=5.1)), diffed(NO_DIFF))
-    assert state.trouble == CALM
+    assert state.trouble == NO_TROUBLE
 
 
 def test_a_superseded_push_that_stopped_is_no_failure() -> None:
     state, effects = after(pushing(), ended(Outcome(Result.FAILED, "superseded"), superseded=True))
     assert isinstance(effects[-1], Again)
     assert len(written(effects, Finish)) == 1
-    assert (state.operation, state.trouble) == (None, CALM)
+    assert (state.operation, state.trouble) == (None, NO_TROUBLE)
 
 
 # --- turndown ------------------------------------------------------------------
@@ -617,8 +647,8 @@ def test_a_stage_that_was_reached_goes_on_to_the_next() -> None:
 
 
 def test_a_stage_that_must_last_is_waited_out() -> None:
-    course = Course(Goal.FENCED, until=EPOCH + 60)
-    _, effects = after(State(), Begin(view(course=course)), diffed(NO_DIFF))
+    stage = TurndownStage(Goal.FENCED, until=EPOCH + 60)
+    _, effects = after(State(), Begin(view(stage=stage)), diffed(NO_DIFF))
     assert said(effects) == (Status.WAITING, Reason.TURNDOWN_STANDS)
     assert rest(effects) == Rest(60.0, quiet=True)
 
@@ -630,8 +660,10 @@ def test_what_is_removed_is_turned_down_and_settled() -> None:
 
 
 def test_an_obstacle_of_a_turndown_is_named() -> None:
-    course = Course(Goal.PRESENT, obstacle=(Reason.STILL_REFERENCED, "web still refers to it", "let go"))
-    _, effects = after(State(), Begin(view(course=course)), diffed(NO_DIFF))
+    stage = TurndownStage(
+        Goal.PRESENT, obstacle=(Reason.STILL_REFERENCED, "web still refers to it", "let go")
+    )
+    _, effects = after(State(), Begin(view(stage=stage)), diffed(NO_DIFF))
     assert said(effects) == (Status.WAITING, Reason.STILL_REFERENCED)
     assert not rest(effects).settled
 
@@ -644,7 +676,7 @@ def test_the_number_of_turns_that_ended_alike_is_told_by_the_next_decision() -> 
     for turn in range(4):
         state, _ = after(state, Begin(view(after=60.0 * turn)), diffed(NO_DIFF))
     _, effects = after(state, Begin(view(after=300, observe="look")), diffed())
-    [record] = written(effects, Record)
+    [record] = written(effects, RecordDecision)
     assert record.decision.turns == 3
 
 
@@ -653,18 +685,18 @@ def test_another_due_time_alone_is_touched_and_not_decided() -> None:
     state, _ = after(checking(), Checked((waits,), "o1"))
     moved = replace(waits, until=EPOCH + 90)
     _, effects = after(checking(state, after=20), Checked((moved,), "o2"))
-    [touch] = written(effects, Touch)
+    [touch] = written(effects, Reschedule)
     assert touch.key == KEY
     assert touch.condition.next_at == EPOCH + 90
-    assert not written(effects, Record)
+    assert not written(effects, RecordDecision)
 
 
 def test_a_decision_says_what_it_rested_on() -> None:
-    trouble = Trouble(failures=2, not_before=2000.0, said=(Reason.PUSH_FAILED, "m", "u"))
+    trouble = Trouble(failures=2, not_before=2000.0, last_failure=(Reason.PUSH_FAILED, "m", "u"))
     _, effects = after(
         State(trouble=trouble), Begin(view(pinning=Pinning(1, PIN), cause="due again")), diffed()
     )
-    [record] = written(effects, Record)
+    [record] = written(effects, RecordDecision)
     decision = record.decision
     assert (decision.content, decision.governing, decision.event) == (1, 2, "due again")
     assert decision.diff == DIFF
@@ -672,7 +704,7 @@ def test_a_decision_says_what_it_rested_on() -> None:
 
 
 @pytest.mark.parametrize(
-    "event", [Looked(None), diffed(), ALLOWED, ended(DONE)], ids=lambda event: type(event).__name__
+    "event", [StatusReported(None), diffed(), ALLOWED, ended(DONE)], ids=lambda event: type(event).__name__
 )
 def test_an_event_that_nothing_asked_for_is_a_fault_of_the_shell(event: Event) -> None:
     with pytest.raises(AssertionError):
@@ -683,8 +715,8 @@ def test_an_event_that_nothing_asked_for_is_a_fault_of_the_shell(event: Event) -
     ("reason", "unblock"),
     [
         (Reason.CLAIMED_ELSEWHERE, "lehr claims"),
-        (Reason.CLAIMED_HERE, "it is removed"),
-        (Reason.PROTECTED_PATH, "choose a path outside"),
+        (Reason.CLAIMED_HERE, "lehr claims"),
+        (Reason.PROTECTED_PATH, "symbolic link"),
     ],
 )
 def test_what_an_asset_must_not_change_is_not_pushed_and_said(reason: str, unblock: str) -> None:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from lehr.base.digest import Digest, digest
 from lehr.enforce.state import Begin, Diffed, Effect, Event, State, View
 from lehr.enforce.step import step
-from lehr.enforce.turndown import Course
+from lehr.enforce.turndown import TurndownStage
 from lehr.model.asset import AssetId, AssetKey
 from lehr.model.control import Control, ControlKind
 from lehr.model.diff import Change, Diff, Effects, Goal
@@ -40,7 +40,7 @@ def view(*, goal: Goal = Goal.PRESENT, after: float = 0.0, **fields: Any) -> Vie
         newest_digest=ASSET.digest,
         governance=digest("governance"),
         controls=3,
-        course=Course(goal),
+        stage=TurndownStage(goal),
         epoch=1,
     )
     return replace(usual, **fields)

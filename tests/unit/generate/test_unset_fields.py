@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 
 from lehr.base.diagnostics import Position
-from lehr.generate.outcome.output import LeftOut
+from lehr.generate.outcome.output import UnsetFields
 from lehr.generate.typing.conversion import convert
-from lehr.generate.typing.unset_fields import left_out
+from lehr.generate.typing.unset_fields import unset_fields
 from lehr.model.addons import ADDONS
 from lehr.model.types import AssetType, Registry, Schema
 
@@ -55,7 +55,7 @@ REGISTRY = Registry(
 )
 
 
-def found(type: str, payload: dict[str, Any], **addons: Any) -> LeftOut:
+def found(type: str, payload: dict[str, Any], **addons: Any) -> UnsetFields:
     value = {
         "id": "a",
         "type": type,
@@ -64,7 +64,7 @@ def found(type: str, payload: dict[str, Any], **addons: Any) -> LeftOut:
     }
     asset, problems = convert(value, REGISTRY, HERE, lambda pointer: HERE)
     assert asset is not None, problems
-    return left_out(value, asset, REGISTRY)
+    return unset_fields(value, asset, REGISTRY)
 
 
 def test_fields_that_are_not_written_are_left_out() -> None:

@@ -17,8 +17,8 @@ from lehr.sdk.generator import Declaration, Reads
 @pytest.mark.parametrize(
     ("reads", "item", "made_of"),
     [
-        (Reads.FILE, "services/shop.yaml", "`shop/page`, made of services/shop.yaml"),
-        (Reads.ASSET, "shop/site", "`shop/page`, made of shop/site"),
+        (Reads.FILE, "services/shop.yaml", "`shop/page`, made from services/shop.yaml"),
+        (Reads.ASSET, "shop/site", "`shop/page`, made from shop/site"),
         (Reads.FILES, "*", "`shop/page`"),
     ],
 )

@@ -71,12 +71,12 @@ def test_a_reader_gets_the_version_that_it_asks_for() -> None:
 def test_a_reader_that_understands_less_is_told_so_and_reads_nothing() -> None:
     with raises("MOD102", StalledError) as caught:
         registry().payload(team(THIRD, 3), dict, 2)
-    assert "shop.Team of asset core cannot be read: it is of version 3" in caught.value.what
+    assert "shop.Team of asset core cannot be read: it has version 3" in caught.value.what
     assert "understands version 2" in caught.value.what
 
 
 def test_an_installation_that_knows_less_than_intent_is_told_so() -> None:
-    with raises("MOD102", StalledError, match="of version 3, and whoever reads it understands version 1"):
+    with raises("MOD102", StalledError, match="version 3.*version 1"):
         registry(1).payload(team(THIRD, 3), dict)
 
 
@@ -134,7 +134,7 @@ def node(payload: Any, addons: Any = None, **versions: int) -> Asset:
 def test_types_of_packages_evolve_by_a_function_and_fields_with_defaults_may_just_come() -> None:
     assert NODES.payload(node({"title": "a"}), Node) == Node("a", "red")
     assert NODES.payload(node({"name": "a", "colour": "blue"}, Node=2), Node) == Node("a", "blue")
-    with raises("MOD102", StalledError, match="of version 3"):
+    with raises("MOD102", StalledError, match="version 3.*version 2"):
         NODES.payload(node({"names": "a"}, Node=3), Node)
 
 
@@ -190,7 +190,7 @@ def test_each_step_does_what_it_says(step: Any, before: Any, after: Any) -> None
     ],
 )
 def test_a_step_that_would_lose_something_is_refused_without_telling_it(step: Any, before: Any) -> None:
-    with pytest.raises(ValueError, match="would") as told:
+    with pytest.raises(ValueError, match="`/") as told:
         stepped(before, [msgspec.convert(step, Step)])
     assert not any(str(value) in str(told.value) for value in before.values() if isinstance(value, str))
 

@@ -17,7 +17,7 @@ from lehr.model.incarnation import Candidate, Incarnation, SourceRevision
 from lehr.model.operation import LedgerEntry, Operation, Outcome, Result
 from lehr.model.reason import Reason
 from lehr.model.selector import parse_selector
-from lehr.model.writes import Admit, Adopt, Basis, Finish, Publish, Record, SetControl, TakeLease
+from lehr.model.writes import Admit, Adopt, Basis, Finish, Publish, RecordDecision, SetControl, TakeLease
 from lehr.query.partition_view import Reading
 from lehr.store.sqlite import SqliteStore
 
@@ -76,7 +76,7 @@ class Shelf:
     ) -> None:
         """Record a decision about an asset, which is also how it stands from now on."""
         self.store.commit(
-            [Record(self._decision(id, status, reason, message, verdicts, operation, next_at, diff))]
+            [RecordDecision(self._decision(id, status, reason, message, verdicts, operation, next_at, diff))]
         )
 
     def _decision(

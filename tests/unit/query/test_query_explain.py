@@ -29,7 +29,7 @@ def test_what_blocks_comes_before_what_allows(shelf: Shelf) -> None:
     assert [verdict.check for verdict in found.verdicts] == ["depends-on", "freeze"]
     assert found.row.next_at == 2000.0
     assert found.row.since == shelf.now
-    assert headline(found) == "a waits: b differs"
+    assert headline(found) == "a is waiting: b differs"
 
 
 def test_who_is_waited_for_is_followed_to_its_end(shelf: Shelf) -> None:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lehr.base.diagnostics import Position
-from lehr.cli.graphs import drawn, generators_drawing, references_drawing, references_text
+from lehr.cli.graph import DRAWINGS, generators_drawing, references_drawing, references_text
 from lehr.model.asset import Asset, AssetId, make_asset
 from lehr.model.provenance import Annotated, DeclaredGenerator, Derivation, Reads
 from lehr.query.graph import Edge, ReferenceGraph, circles, generator_graph, reference_graph
@@ -71,7 +71,7 @@ def test_references_of_selected_assets_lead_out_of_the_selection() -> None:
     assert found.assets == {"gone": "", "q": "sample.Route", "r": "sample.Route", "s": "sample.Service"}
     assert [(item.source, item.target) for item in found.edges] == [("q", "gone"), ("r", "s")]
     told = list(references_text(found))
-    assert any("which there is not" in line for line in told)
+    assert any("(missing)" in line for line in told)
 
 
 def test_circles_are_named() -> None:
@@ -94,9 +94,9 @@ def test_every_circle_is_one_and_there_is_one_if_there_is_any(pairs: list[tuple[
 def test_drawings_hold_nothing_that_ends_them() -> None:
     name = AssetId('a"b')
     found = ReferenceGraph({name: "t"}, (Edge(name, name, ("/x",), goes_first=False),))
-    dot = "\n".join(drawn("dot", *references_drawing(found)))
+    dot = "\n".join(DRAWINGS["dot"](*references_drawing(found)))
     assert '"a\\"b" -> "a\\"b" [label="refers to", style=dashed];' in dot
-    mermaid = list(drawn("mermaid", *references_drawing(found)))
+    mermaid = list(DRAWINGS["mermaid"](*references_drawing(found)))
     assert mermaid == ["flowchart LR", '  n0["a#quot;b<br/>t"]', '  n0 -.->|"refers to"| n0']
 
 
@@ -113,5 +113,5 @@ def test_a_drawing_leads_from_what_is_read_to_what_is_made() -> None:
 def test_what_a_terminal_would_obey_is_not_passed_on() -> None:
     name = AssetId("a\x1b[2J")
     found = ReferenceGraph({name: ""}, (Edge(name, name, ("/x",), goes_first=True),), ((name, name),))
-    shown = [*references_text(found), *drawn("dot", *references_drawing(found))]
+    shown = [*references_text(found), *DRAWINGS["dot"](*references_drawing(found))]
     assert not any("\x1b" in line for line in shown)

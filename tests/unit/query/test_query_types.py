@@ -76,9 +76,13 @@ def test_a_field_is_found_within_what_a_list_holds(declaring: Registry) -> None:
 @pytest.mark.parametrize(
     ("text", "said", "fix"),
     [
-        ("shop.Nothing", "there is no type shop.Nothing", "see `lehr types`"),
-        ("shop.Team.mial", "shop.Team has no field mial there", "its fields are: level, limits, mail, rota"),
-        ("shop.Team.mail.x", "shop.Team has no field x there", "its fields are: none"),
+        ("shop.Nothing", "unknown type shop.Nothing", "`lehr types` lists all types"),
+        (
+            "shop.Team.mial",
+            "shop.Team has no field mial at that place",
+            "its fields: level, limits, mail, rota",
+        ),
+        ("shop.Team.mail.x", "shop.Team has no field x at that place", "its fields: none"),
     ],
 )
 def test_what_is_not_there_is_told_with_what_is(declaring: Registry, text: str, said: str, fix: str) -> None:
@@ -147,7 +151,7 @@ def test_a_message_is_explained_like_any_other_type() -> None:
     assert found.fields == (
         FieldPage("room", "text", False, limits=("at most one of room, desk",)),
         FieldPage("desk", "mapping", False, limits=("at most one of room, desk",)),
-        FieldPage("size", "integer of 64 bits, not negative", False, '"0"'),
+        FieldPage("size", "unsigned 64-bit integer", False, '"0"'),
     )
 
 

@@ -58,9 +58,9 @@ def test_what_was_published_has_to_be_readable_before_anything_counts(shelf: She
 @pytest.mark.parametrize(
     ("run", "said"),
     [
-        (RunState(active=False, now=9.0), "none was ever active there"),
-        (RunState(active=False, now=9.0, seen_at=1.0), "the last one was seen 8s ago"),
-        (RunState(active=True, now=9.0, partition="other"), "keeps partition other, not shop"),
+        (RunState(active=False, now=9.0), "never active there"),
+        (RunState(active=False, now=9.0, seen_at=1.0), "last seen 8s ago"),
+        (RunState(active=True, now=9.0, partition="other"), "partition other, not shop"),
     ],
 )
 def test_without_a_lehr_run_for_the_partition_nothing_is_waited_for(run: RunState, said: str) -> None:

@@ -173,31 +173,31 @@ def test_files_are_rendered_for_every_place() -> None:
 @pytest.mark.parametrize(
     ("text", "what", "line", "fix"),
     [
-        ("{name: x}", "it does not say which, by `model`", 1, "write `model:` with one of service"),
+        ("{name: x}", "it has no `model`", 1, "write `model:` with one of service"),
         ("name: x\nmodel: servce", "there is no model 'servce'", 2, "did you mean `service`?"),
         (SERVICE.replace("health:", "helth:"), "unknown field `helth`", 5, "did you mean `health`?"),
         (SERVICE.replace("replicas: 3", "replicas: -3"), "Expected `int` >= 0", 15, "docs/reference"),
         (SERVICE.replace("{port: 8500, ", "{"), "`health` needs a `port`", 1, "docs/reference"),
-        (SERVICE.replace("currency: EUR, ", ""), "`currency`, and there is none in place eu", 8, "`values`"),
+        (SERVICE.replace("currency: EUR, ", ""), "`currency`", 8, "`values`"),
         (SERVICE.replace("[shop,", "[7,"), "Expected `str`, got `int`", 4, "docs/reference"),
         (DATABASE.replace("type: integer", "typ: integer"), "unknown field `typ`", 7, "did you mean `type`?"),
         (
             DATABASE.replace("  lines:\n", "  line:\n"),
-            "rows of line, which is no table",
+            "rows of line",
             10,
-            "there are lines",
+            "lines",
         ),
         (
             DATABASE.replace("columns.lines", "columns.line"),
-            "columns of line, which is no table",
+            "columns of line",
             11,
             "lines",
         ),
         (DATABASE.replace("version: 3\n", ""), "`version` is missing", 1, "add `version`"),
         (DATABASE.replace("type: integer", "type: in;t"), "matching regex", 7, "docs/reference"),
-        (DATABASE.replace("[id]", "[idd]"), "idd is no column of the table", 7, "there are id, text"),
+        (DATABASE.replace("[id]", "[idd]"), "idd", 7, "id, text"),
         (DATABASE.replace("absent: true", "absent: false"), "either columns or `absent: true`", 8, "docs"),
-        (FILES.replace("{{word}}", "{{wort}}"), "the content of motd asks for the value `wort`", 4, "word"),
+        (FILES.replace("{{word}}", "{{wort}}"), "`wort`", 4, "word"),
         (FILES.replace("mode:", "modes:"), "unknown field `modes`", 4, "did you mean `mode`?"),
     ],
 )
@@ -216,5 +216,5 @@ def test_all_that_is_wrong_is_told_at_once() -> None:
 
 
 def test_a_mapping_is_asked_for_where_there_is_none() -> None:
-    assert problems("[model]")[0][0] == "it does not say which, by `model`"
+    assert problems("[model]")[0][0] == "it has no `model`"
     assert problems("model: service\nname: x\ncommand: [x]\nplaces: [eu]\n")[0][1] == 4

@@ -90,7 +90,7 @@ def test_a_cluster_that_is_turned_down_leaves_the_global_balancer_with_all_its_a
     [
         (TWO.replace("version: v7", "version: 7"), "Expected `str`, got `int`", 2),
         (TWO.replace("replicas: 3", "replica: 3"), "unknown field `replica`", 7),
-        (TWO.replace("eu:", "global:"), "no cluster can be called global", 1),
+        (TWO.replace("eu:", "global:"), "global", 1),
         (TWO.partition("clusters:")[0] + "clusters: {}\n", "length >= 1", 6),
         (TWO.replace("}\n", ", turndown: x}\n"), "every cluster is turned down", 1),
     ],

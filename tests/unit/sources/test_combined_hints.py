@@ -8,7 +8,7 @@ from typing import Any
 
 from lehr.base.clock import SystemClock
 from lehr.sdk.source import Source
-from lehr.sources.combined_hints import Following
+from lehr.sources.combined_hints import CombinedHints
 from lehr.testing.sim.source import Repository, SimulatedSource
 from lehr.testing.sim.trace import Trace
 
@@ -22,7 +22,7 @@ class Sources:
         self.repositories = [Repository(Trace()) for _ in range(3)]
         self.all = [SimulatedSource(item, SystemClock(), 3600.0) for item in self.repositories]
         self.there: frozenset[Source] = frozenset(self.all[:1])
-        self.following = Following(lambda: self.there)
+        self.following = CombinedHints(lambda: self.there)
 
     def have(self, *numbers: int) -> None:
         self.there = frozenset(self.all[number] for number in numbers)

@@ -33,7 +33,7 @@ def refused(rows: Rows, place: SqlPlace = PLACE) -> str:
     with pytest.raises(StalledError) as caught:
         document(rows, place)
     assert caught.value.fix
-    return str(caught.value)
+    return f"{caught.value.code}: {caught.value}"
 
 
 def test_a_row_is_an_object_on_a_line_of_its_own() -> None:
@@ -92,25 +92,25 @@ def test_what_no_file_of_intent_can_hold_is_refused_by_the_name_of_its_column(va
 
 def test_two_rows_with_one_key_are_an_error_that_names_it() -> None:
     rows = Rows(("name", "size"), [("a", 1), ("b", 1), ("a", 2)])
-    assert "two rows have the key name='a'" in refused(rows)
+    assert "name='a'" in refused(rows)
 
 
 @pytest.mark.parametrize("value", [None, [1], {"a": 1}])
 def test_a_key_is_a_plain_value(value: object) -> None:
-    assert "the key column name holds" in refused(Rows(("name",), [(value,)]))
+    assert "SRC138" in refused(Rows(("name",), [(value,)]))
 
 
 def test_columns_are_told_apart_and_keys_are_columns() -> None:
-    assert "two columns called name" in refused(Rows(("name", "name"), [("a", "b")]))
-    assert "no column name, which `key` names" in refused(Rows(("nam",), [("a",)]))
+    assert "SRC135" in refused(Rows(("name", "name"), [("a", "b")]))
+    assert "SRC136" in refused(Rows(("nam",), [("a",)]))
 
 
 def test_no_row_is_an_error_unless_it_is_said_that_it_may_be() -> None:
-    assert "gives no row" in refused(Rows(("name",), []))
+    assert "SRC132" in refused(Rows(("name",), []))
     may = msgspec.structs.replace(PLACE, may_be_empty=True)
     assert document(Rows(("name",), []), may) == b"[\n]\n"
 
 
 def test_too_much_is_refused() -> None:
     rows = Rows(("name", "text"), [(str(number), "x" * 100_000) for number in range(110)])
-    assert "bytes, more than" in refused(rows)
+    assert "SRC134" in refused(rows)

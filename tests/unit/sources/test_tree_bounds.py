@@ -71,10 +71,10 @@ def commit(repository: pygit2.Repository, tree: pygit2.Oid) -> str:
 @pytest.mark.parametrize(
     ("build", "said"),
     [
-        (bomb, "the commit holds 21,111,111,110 files and directories"),
-        (empty_bomb, "the commit holds 11,111,111,110 files and directories"),
-        (deep, "the commit nests directories more than 64 deep"),
-        (long, "the commit holds a path of 5,000 characters"),
+        (bomb, "21,111,111,110 files and directories"),
+        (empty_bomb, "11,111,111,110 files and directories"),
+        (deep, "more than 64 deep"),
+        (long, "a path of 5,000 characters"),
     ],
 )
 def test_what_is_too_much_is_a_refused_revision_and_costs_nothing(
@@ -90,7 +90,7 @@ def test_what_is_too_much_is_a_refused_revision_and_costs_nothing(
         assert tracemalloc.get_traced_memory()[1] < 20_000_000
     finally:
         tracemalloc.stop()
-    assert refused.value.what == said
+    assert refused.value.what.endswith(said)
     assert refused.value.revision.revision == id
     blob = repository.create_blob(b"b: 1\n")
     commit(repository, holding(repository, {"b.yaml": blob}, FILE))
@@ -121,7 +121,7 @@ def test_it_is_refused_just_so_in_a_source_that_is_declared(
         source.newest()
     [problem] = refused.value.diagnostics
     assert (problem.code, problem.subject, str(problem.at)) == ("PUB007", "more", "lehr.yaml:3:3")
-    assert "the commit holds 21,111,111,110 files and directories" in problem.what
+    assert "21,111,111,110 files and directories" in problem.what
     assert problem.fix
     folders = [item.folder for item in refused.value.refused]
     assert folders == ["", "sources/more", "sources/other"]

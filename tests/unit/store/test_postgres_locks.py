@@ -17,10 +17,10 @@ from lehr.model.writes import (
     KeepLease,
     LiftControl,
     Prune,
-    Record,
+    RecordDecision,
+    Reschedule,
     SetControl,
     TakeLease,
-    Touch,
     Write,
 )
 from lehr.store.postgres.locks import keys_of, lock_key
@@ -52,8 +52,8 @@ def test_all_that_is_written_of_one_partition_goes_one_after_the_other() -> None
         publication(0),
         admit("o1"),
         Adopt(entry("a")),
-        Record(decision("a")),
-        Touch(key("a"), decision("a").condition),
+        RecordDecision(decision("a")),
+        Reschedule(key("a"), decision("a").condition),
         SetControl(control("c1")),
         LiftControl(PARTITION, "c1", 1.0),
         KeepLease(PARTITION, 1),
@@ -65,7 +65,7 @@ def test_all_that_is_written_of_one_partition_goes_one_after_the_other() -> None
 
 def test_partitions_do_not_wait_for_each_other() -> None:
     assert not share([TakeLease(PARTITION)], [publication(0, partition=OTHER)])
-    assert not share([Record(decision("a"))], [Record(decision("a", partition=OTHER))])
+    assert not share([RecordDecision(decision("a"))], [RecordDecision(decision("a", partition=OTHER))])
 
 
 def test_who_takes_a_share_of_one_limit_waits_also_in_another_partition() -> None:

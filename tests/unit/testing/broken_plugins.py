@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 from collections.abc import AsyncIterator, Coroutine, Sequence
 from typing import Any, ClassVar
 
 import msgspec
 
-from lehr.base.errors import StalledError, TransientError
+from lehr.base.errors import LehrError, StalledError, TransientError
 from lehr.model.asset import AssetId, Partition
 from lehr.model.diff import NO_DIFF, Change, Diff, Effects, Goal, Target
 from lehr.model.operation import DONE, Operation, Outcome, Progress, Result
@@ -39,6 +40,8 @@ class World(dict[str, str]):
 
 
 SECRET = "hunter2"
+
+Requests = Sequence[tuple[Target, Reader]]
 
 
 class Value(msgspec.Struct, frozen=True):
@@ -100,6 +103,43 @@ class SaysSomethingElseEachTime(Good):
         diff = await super().diff(target, read)
         self.count += 1
         return diff if diff.empty else Diff((Change("count", 0, self.count),))
+
+
+class ComparesManyByTheFirst(Good):
+    """Gives all of a batch the answer for one of them."""
+
+    async def diff_many(self, requests: Requests) -> AsyncIterator[tuple[int, Diff | LehrError]]:
+        diff = await self.diff(*requests[0])
+        for index in range(len(requests)):
+            yield index, diff
+
+
+class MixesUpABatch(Good):
+    """Answers count from one."""
+
+    async def diff_many(self, requests: Requests) -> AsyncIterator[tuple[int, Diff | LehrError]]:
+        for index, (target, read) in enumerate(requests, start=1):
+            yield index, await self.diff(target, read)
+
+
+class AnswersABatchTwice(Good):
+    async def diff_many(self, requests: Requests) -> AsyncIterator[tuple[int, Diff | LehrError]]:
+        for index in (0, 0):
+            yield index, await self.diff(*requests[index])
+
+
+class RemembersInABatch(Good):
+    """Reads nothing that it read in the batch before, and so wakes no more when that changes."""
+
+    async def diff_many(self, requests: Requests) -> AsyncIterator[tuple[int, Diff | LehrError]]:
+        [first, *_others] = requests
+        yield 0, await self.diff(first[0], copy.deepcopy(first[1]))
+
+
+class WritesInABatch(Good):
+    async def diff_many(self, requests: Requests) -> AsyncIterator[tuple[int, Diff | LehrError]]:
+        self.world["batch"] = "x"
+        yield 0, await self.diff(*requests[0])
 
 
 class ReadsWhenNew(Good):
@@ -325,7 +365,7 @@ class LeavesATaskBehind(Good):
 
 class NeverHeardOfIt(Good):
     async def status(self, operation: Operation) -> Progress:
-        return Progress.RUNNING if operation.id == "never-heard-of" else Progress.ENDED
+        return Progress.RUNNING if operation.id == "never-received" else Progress.ENDED
 
 
 class NeverEnds(Good):
@@ -392,7 +432,7 @@ class Swaps(Good):
         intended, seen = self.intended(target, read), dict(self.world)
         await asyncio.sleep(0)
         if self.world != seen:
-            raise TransientError("somebody else has changed it")
+            raise TransientError("it was changed in the meantime")
         self.world.clear()
         self.world.update(intended)
         await asyncio.sleep(0)

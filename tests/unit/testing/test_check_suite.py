@@ -39,7 +39,7 @@ class Good(CheckPlugin):
     async def check(self, request: CheckRequest, read: CheckReader) -> list[Verdict]:
         found = []
         for asset in read.governing("test.Limit"):
-            limit = read.registry.payload(asset, Limit)
+            limit = read.payload(asset, Limit)
             found.append(await self.verdict(f"{self.name}/{asset.id}", limit, request, read))
         return found
 

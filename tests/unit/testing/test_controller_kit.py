@@ -117,9 +117,9 @@ def test_a_payload_that_does_not_fit_says_what_to_do() -> None:
         await stage.pass_time(1)
 
     play(reconcile, story)
-    assert "the payload of a is no Thing" in seen[0]
+    assert "the payload of a is not a Thing" in seen[0]
     assert "$.value" in seen[0]
-    assert "intent does not have it" in seen[1]
+    assert "intent does not contain it" in seen[1]
 
 
 def test_what_a_story_finds_fails_the_test() -> None:

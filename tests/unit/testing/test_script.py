@@ -37,12 +37,12 @@ commit
 """
     assert problems(text) == [
         "x.txt:2:1: there is no command `commmit`",
-        "x.txt:4:9: `soon` is no length of time; write 90s, 1h30m or 2d",
-        f"x.txt:5:16: `never` is none of {', '.join(PushFault)}",
+        "x.txt:4:9: `soon` is not a length of time; write 90s, 1h30m or 2d",
+        f"x.txt:5:16: `never` is not one of {', '.join(PushFault)}",
         "x.txt:6:7: SELECTOR is missing",
         "x.txt:7:11: `settle` takes nothing more",
-        "x.txt:8:5: nothing may stand below `settle`",
-        "x.txt:9:7: here stands `fail` or `unreadable` or `lag` or `mend`",
+        "x.txt:8:5: nothing may be written below `settle`",
+        "x.txt:9:7: expected `fail` or `unreadable` or `lag` or `mend`",
         "x.txt:10:9: `pin` has no option `--until`",
         "x.txt:10:25: --at INCARNATION is missing",
         "x.txt:12:10: `valeu 1` cannot be understood",
@@ -60,16 +60,16 @@ def test_a_command_that_is_almost_right_is_named() -> None:
     ("text", "problem"),
     [
         ("    indented\n", "x.txt:1:5: this is indented, and belongs to no command"),
-        ("----\n", "x.txt:1:1: `----` stands below no command"),
-        ("commit\n", "x.txt:1:1: `commit` says nothing"),
+        ("----\n", "x.txt:1:1: there is no command above `----`"),
+        ("commit\n", "x.txt:1:1: `commit` is empty"),
         ("settle\nworld --seed 2\n", "x.txt:2:1: `world` comes too late: the world is there already"),
         ("file ../x\n    y\n", "x.txt:1:6: `../x` leads out of the source"),
-        ("clock 1h\n", "x.txt:1:7: `1h` does not say whether forward or back; write +1h or -5m"),
+        ("clock 1h\n", "x.txt:1:7: `1h` has no sign for forward or back; write +1h or -5m"),
         (
             "world --start 2026-01-10\n",
-            "x.txt:1:15: `2026-01-10` does not say its time zone; write 2026-01-10Z for UTC",
+            "x.txt:1:15: `2026-01-10` has no time zone; write 2026-01-10Z for UTC",
         ),
-        ("expect web Fine\n", f"x.txt:1:12: `Fine` is none of {', '.join(Status)}"),
+        ("expect web Fine\n", f"x.txt:1:12: `Fine` is not one of {', '.join(Status)}"),
     ],
 )
 def test_what_makes_no_sense_is_said(text: str, problem: str) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from lehr.base.errors import LehrError
 from lehr.testing.sim.coverage.executable import executable
 from lehr.testing.sim.coverage.measure import Module, merged, read
 from lehr.testing.sim.coverage.modules import sources
-from lehr.testing.sim.coverage.recorder import Recorder, Tracing, recorder
+from lehr.testing.sim.coverage.recorder import Reached, Wanted, recorder, tracing
 
 SOURCE = '''\
 """A module."""
@@ -72,12 +73,13 @@ def test_only_lines_that_run_when_a_function_is_called_count() -> None:
     )
 
 
-RECORDERS = [Tracing] if sys.version_info < (3, 12) else [Tracing, type(recorder({}))]
+RECORDERS = [tracing] if sys.version_info < (3, 12) else [tracing, recorder]
+Kind = Callable[[Wanted], AbstractContextManager[Reached]]
 
 
 @pytest.fixture(params=RECORDERS, ids=lambda kind: kind.__name__)
-def kind(request: pytest.FixtureRequest) -> type[Recorder]:
-    found: type[Recorder] = request.param
+def kind(request: pytest.FixtureRequest) -> Kind:
+    found: Kind = request.param
     return found
 
 
@@ -96,49 +98,49 @@ def sample(tmp_path: Path) -> Sample:
     return Sample(tmp_path)
 
 
-def test_lines_that_are_executed_are_noted(kind: type[Recorder], sample: Sample) -> None:
-    with kind(sample.wanted) as recording:
+def test_lines_that_are_executed_are_noted(kind: Kind, sample: Sample) -> None:
+    with kind(sample.wanted) as reached:
         sample.functions["sign"](1)
         sample.functions["double"](1)
-    assert recording.reached[sample.file] == lines_with(
+    assert reached[sample.file] == lines_with(
         "if number < 0:", 'return "plus"', "double = lambda number: number * 2"
     )
 
 
-def test_lines_that_later_calls_execute_are_noted(kind: type[Recorder], sample: Sample) -> None:
-    with kind(sample.wanted) as recording:
+def test_lines_that_later_calls_execute_are_noted(kind: Kind, sample: Sample) -> None:
+    with kind(sample.wanted) as reached:
         for number in (1, 2, -1):
             sample.functions["sign"](number)
-    assert lines_with('return "minus"') <= recording.reached[sample.file]
+    assert lines_with('return "minus"') <= reached[sample.file]
 
 
-def test_lines_of_generators_that_are_resumed_are_noted(kind: type[Recorder], sample: Sample) -> None:
-    with kind(sample.wanted) as recording:
+def test_lines_of_generators_that_are_resumed_are_noted(kind: Kind, sample: Sample) -> None:
+    with kind(sample.wanted) as reached:
         under_way: Iterator[int] = sample.functions["items"](2)
         next(under_way)
-        first = set(recording.reached[sample.file])
+        first = set(reached[sample.file])
         next(under_way)
-    new = recording.reached[sample.file] - first
+    new = reached[sample.file] - first
     assert new == lines_with("number += 1")
 
 
-def test_each_recording_begins_with_nothing(kind: type[Recorder], sample: Sample) -> None:
+def test_each_recording_begins_with_nothing(kind: Kind, sample: Sample) -> None:
     for _ in range(2):
-        with kind(sample.wanted) as recording:
+        with kind(sample.wanted) as reached:
             sample.functions["outer"]([1])
-        assert lines_with("def inner(number):") <= recording.reached[sample.file]
+        assert lines_with("def inner(number):") <= reached[sample.file]
 
 
-def test_nothing_is_noted_after_the_end(kind: type[Recorder], sample: Sample) -> None:
-    with kind(sample.wanted) as recording:
+def test_nothing_is_noted_after_the_end(kind: Kind, sample: Sample) -> None:
+    with kind(sample.wanted) as reached:
         pass
     sample.functions["sign"](5)
-    assert recording.reached == {sample.file: set()}
+    assert reached == {sample.file: set()}
 
 
 def test_a_trace_function_of_somebody_else_is_put_back(sample: Sample) -> None:
     before = sys.gettrace()
-    with Tracing(sample.wanted):
+    with tracing(sample.wanted):
         assert sys.gettrace() is not before
     assert sys.gettrace() is before
 

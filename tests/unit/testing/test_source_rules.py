@@ -213,6 +213,10 @@ class ForgetsItsName(Good):
         return self.snapshot(SourceRevision("memory:", revision), files, self.place)
 
 
+class HasAnUnwritableName(Good):
+    name = "memory:caf\udce9"
+
+
 class TroubleIsEmptiness(Good):
     def newest(self) -> Snapshot:
         return self.held("nothing", {}) if self.place.broken else super().newest()
@@ -308,6 +312,7 @@ BREAKS: list[tuple[Rule, type[Good]]] = [
     (suite.revisions_differ_with_the_content, NamesContentsAlone),
     (suite.revisions_stay_while_nothing_changes, CountsLooks),
     (suite.revisions_name_their_source, ForgetsItsName),
+    (suite.revisions_name_their_source, HasAnUnwritableName),
     (suite.what_cannot_be_read_raises, TroubleIsEmptiness),
     (suite.what_cannot_be_read_raises, TroubleIsAPart),
     (suite.what_cannot_be_read_raises, TroubleIsThePast),

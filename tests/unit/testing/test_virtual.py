@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from lehr.base.blocking import Inline, Threads
 from lehr.base.clock import Clock
+from lehr.testing.seal import NotVirtualError
 from lehr.testing.virtual import (
     EPOCH,
     DeadlockError,
-    NotVirtualError,
     UnhandledError,
     VirtualClock,
     VirtualLoop,

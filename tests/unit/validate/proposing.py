@@ -55,6 +55,12 @@ REGISTRY = Registry(
 )
 
 
+def missing(found: Diagnostic, *facts: str) -> list[str]:
+    """Those of `facts` that a problem does not mention. How it words them is not tested."""
+    text = f"{found.what}\n{found.why}\n{found.fix}"
+    return [fact for fact in facts if fact not in text]
+
+
 def job(id: str, *, addons: Iterable[str] = (), **fields: Any) -> Asset:
     """A job, declared in a file of its own."""
     named = {f"lehr.{name}": {"reason": "old"} for name in addons}

@@ -7,7 +7,7 @@ import pytest
 from lehr.base.diagnostics import Diagnostic
 from lehr.model.asset import AssetId, make_asset
 from lehr.model.types import External
-from tests.unit.validate.proposing import IMAGE, Image, check, note
+from tests.unit.validate.proposing import IMAGE, Image, check, missing, note
 
 SHA256, COMMIT = "sha256:" + "ab" * 32, "0123456789abcdef" * 2 + "01234567"
 
@@ -39,19 +39,19 @@ def test_with_a_digest_any_uri_will_do() -> None:
 @pytest.mark.parametrize(
     ("uri", "why"),
     [
-        ("registry.shop.example/web:latest", "`latest` is another thing tomorrow"),
+        ("registry.shop.example/web:latest", "`latest`"),
         ("registry.shop.example/web:1.4", "a name or a tag can be moved"),
-        ("git+https://git.shop.example/web@main", "`main` is another thing"),
-        ("https://git.shop.example/web/raw/HEAD/model.bin", "`HEAD` is another thing"),
-        ("git+https://git.shop.example/web@0123456", "nothing in it says which version"),
-        (f"http://git.shop.example/web/raw/{COMMIT}/model.bin", "over plain http"),
-        (f"https://{COMMIT}.shop.example/model.bin", "nothing in it says which version"),
-        ("s3://models/web.bin?versionId=null", "nothing in it says which version"),
-        ("s3://models/web.bin?versionId=", "nothing in it says which version"),
+        ("git+https://git.shop.example/web@main", "`main`"),
+        ("https://git.shop.example/web/raw/HEAD/model.bin", "`HEAD`"),
+        ("git+https://git.shop.example/web@0123456", "nothing in it identifies a version"),
+        (f"http://git.shop.example/web/raw/{COMMIT}/model.bin", "plain http"),
+        (f"https://{COMMIT}.shop.example/model.bin", "nothing in it identifies a version"),
+        ("s3://models/web.bin?versionId=null", "nothing in it identifies a version"),
+        ("s3://models/web.bin?versionId=", "nothing in it identifies a version"),
         ("", "a URI is not empty"),
         ("https://shop.example/a b", "no spaces"),
-        ("https://[shop/x", "it is no URI"),
-        ("registry.shop.example/web@md5:" + "0" * 32, "no digest algorithm that can be relied on"),
+        ("https://[shop/x", "it is not a URI"),
+        ("registry.shop.example/web@md5:" + "0" * 32, "not a reliable digest algorithm"),
     ],
 )
 def test_what_can_change_is_refused(uri: str, why: str) -> None:
@@ -68,7 +68,7 @@ def test_a_digest_that_proves_nothing_is_refused(digest: str) -> None:
 def test_a_uri_is_not_told_for_it_may_hold_a_password() -> None:
     found = named("https://app:hunter2" + "@shop.example/model.bin")
     assert [item.code for item in found] == ["VAL040", "VAL041"]
-    assert found[0].what == "what `/payload/main` of `i` names can change under it"
+    assert not missing(found[0], "`/payload/main`", "`i`")
     assert "hunter2" not in str(found)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lehr.model.asset import Asset
-from tests.unit.validate.proposing import check, job
+from tests.unit.validate.proposing import check, job, missing
 
 VHOST = job("vhost")
 LEAVING = job("vhost", addons=["Turndown"])
@@ -19,7 +19,7 @@ def test_who_stops_following_what_is_turned_down_is_told_to_wait_for_its_removal
     assert found.subject == "nginx"
     assert found.at is not None
     assert found.at.file == "assets/nginx.yaml"
-    assert "until `vhost` has been removed" in found.fix
+    assert not missing(found, "`vhost`")
 
 
 def test_both_may_go_together_and_nothing_holds_what_stays_or_goes_as_well() -> None:

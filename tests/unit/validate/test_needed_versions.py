@@ -12,6 +12,7 @@ from lehr.model.types import Registry
 from lehr.sdk.validator import Limits
 from lehr.validate import DeltaProposal, MappingPredecessor
 from lehr.validate.dependencies import needed_version_is_never_reached, rule_is_not_understood
+from tests.unit.validate.proposing import missing
 
 REGISTRY = Registry((), ADDONS)
 
@@ -41,7 +42,7 @@ def test_a_version_that_intent_gives_will_be_reached() -> None:
 def test_a_version_above_the_one_given_never_is() -> None:
     (found,) = check([], [schema(1), job("2")])
     assert (found.code, found.subject) == ("VAL005", "job")
-    assert "needs version 2 of `schema`, which gets 1" in found.what
+    assert not missing(found, "version 2", "`schema`", "gets 1")
 
 
 def test_it_is_found_when_only_the_version_given_falls() -> None:

@@ -16,7 +16,7 @@ from lehr.model.policy import POLICY, POLICY_TYPE, Policy
 from lehr.model.types import AssetType, Registry
 from lehr.sdk.validator import Limits
 from lehr.validate import DeltaProposal, MappingPredecessor, judge
-from tests.unit.validate.proposing import JOB, Job, codes, job, jobs
+from tests.unit.validate.proposing import JOB, Job, codes, job, jobs, missing
 
 REGISTRY = Registry((AssetType(JOB, Job), POLICY_TYPE), ADDONS)
 JOBS = {"select": {"types": [JOB]}}
@@ -51,9 +51,8 @@ def test_what_does_not_hold_is_an_error_that_names_asset_policy_and_rule() -> No
     assert (found.code, found.subject, found.what) == ("VAL060", "a", "a has 1")
     assert found.severity is Severity.ERROR
     assert found.at == Position("assets/a.yaml", 1, 1)
-    assert "policy `policies/p`, rule `two` (assets/policies.yaml:3:1)" in found.why
-    assert "`require: payload.replicas >= 2`" in found.why
-    assert "exclude" in found.fix
+    assert not missing(found, "`policies/p`", "`two`", "assets/policies.yaml:3:1", "`exclude`")
+    assert not missing(found, "`require: payload.replicas >= 2`")
 
 
 def test_the_value_that_a_rule_is_about_is_pointed_to() -> None:
@@ -82,14 +81,14 @@ def test_what_is_not_there_is_no_yes() -> None:
     rule = {"name": "owned", "require": "addons['lehr.Owner'].team != ''", "message": "nobody"}
     (found,) = check([], [policy(rule), job("a")])
     assert (found.code, found.subject) == ("VAL061", "a")
-    assert "lehr.Owner" in found.what
+    assert not missing(found, "lehr.Owner")
 
 
 def test_a_match_without_an_answer_is_an_error_and_no_escape() -> None:
     match = {**JOBS, "where": "payload.colour == 'red'"}
     (found,) = check([], [policy(TWO, match=match), job("a", replicas=5)])
     assert (found.code, found.subject, found.severity) == ("VAL061", "a", Severity.ERROR)
-    assert "colour" in found.what
+    assert not missing(found, "colour")
 
 
 def test_an_asset_is_judged_where_both_parts_match_and_nothing_excludes_it() -> None:
@@ -209,7 +208,7 @@ def test_an_exception_for_one_change_is_acknowledged() -> None:
 def test_what_cannot_be_understood_is_refused_where_it_stands(rule: dict[str, Any], pointer: str) -> None:
     (found,) = check([], [policy({**TWO, "name": "first"}, rule)])
     assert (found.code, found.subject) == ("VAL062", "policies/p")
-    assert f"`{pointer}`" in found.what
+    assert not missing(found, f"`{pointer}`")
 
 
 def test_a_type_that_there_is_not_is_told_where_it_is_selected() -> None:

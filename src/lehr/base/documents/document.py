@@ -9,72 +9,61 @@ from typing import Any
 import msgspec
 
 from lehr.base.diagnostics import Diagnostic, Position
+from lehr.base.documents.nodes import Node
 from lehr.base.pointers import parts_of
 
 
-class Place(msgspec.Struct):
-    """Position of a value, and of the values in it.
-
-    The position of an entry of a mapping is that of its key, of an item of a list where it starts.
-
-    Attributes:
-        line, column: count from 1.
-        inner: places of entries by key, of list items by index in decimal.
-        opens_tables: True for a TOML array of tables, which later headers add to.
-    """
-
-    line: int
-    column: int
-    inner: dict[str, Place] = {}
-    opens_tables: bool = False
-
-    def at(self, file: str) -> Position:
-        """This place in `file`."""
-        return Position(file, self.line, self.column)
-
-
 class Lines:
-    """Turns offsets into a text into lines and columns."""
+    """Turns offsets into the text of a file into positions."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, file: str, text: str) -> None:
+        self._file = file
         self._starts = [0]
         start = text.find("\n")
         while start >= 0:
             self._starts.append(start + 1)
             start = text.find("\n", start + 1)
 
-    def place(self, offset: int) -> Place:
-        """The place of the character at `offset`."""
+    def at(self, offset: int) -> Position:
+        """The position of the character at `offset`."""
         line = bisect_right(self._starts, offset)
-        return Place(line, offset - self._starts[line - 1] + 1)
+        return Position(self._file, line, offset - self._starts[line - 1] + 1)
 
 
-def end_of(text: str) -> Place:
-    """The place behind the last character."""
-    return Place(text.count("\n") + 1, len(text) - text.rfind("\n"))
+def end_of(file: str, text: str) -> Position:
+    """The position behind the last character."""
+    return Position(file, text.count("\n") + 1, len(text) - text.rfind("\n"))
 
 
 class Places:
-    """The places of a file's documents, found when first asked for."""
+    """The places of the values in a file, found when first asked for.
 
-    def __init__(self, file: str, find: Callable[[], Sequence[Place]]) -> None:
+    Args:
+        find: the node of each document of the text.
+    """
+
+    def __init__(self, file: str, text: str, find: Callable[[str], Sequence[Node]]) -> None:
         self._file = file
+        self._text = text
         self._find = find
-        self._found: Sequence[Place] | None = None
+        self._found: tuple[Sequence[Node], Lines] | None = None
 
     def position(self, ordinal: int, pointer: str) -> Position:
         """Where `pointer` leads to in document number `ordinal` (from 0)."""
         if self._found is None:
-            self._found = self._find()
-        if ordinal >= len(self._found):
+            self._found = self._find(self._text), Lines(self._file, self._text)
+        nodes, lines = self._found
+        if ordinal >= len(nodes):
             return Position(self._file)
-        place = self._found[ordinal]
+        node = nodes[ordinal]
+        offset = node.start
         for part in parts_of(pointer):
-            inner = place.inner.get(part)
-            if inner is None:
+            number = (node.target or node).entry(part)
+            if number is None:
                 break
-            place = inner
-        return place.at(self._file)
+            entry = (node.target or node).entries[number]
+            offset, node = entry.at, entry.value
+        return lines.at(min(offset, len(self._text)))  # libyaml may end the last line itself
 
 
 class Document:

@@ -6,14 +6,15 @@ that while it parses; only then is the text read again, token by token, for all 
 
 from __future__ import annotations
 
-import contextlib
+import itertools
 import json
 import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from lehr.base.diagnostics import Diagnostic
-from lehr.base.documents.document import Document, Documents, Lines, Place, Places
+from lehr.base.diagnostics import Diagnostic, Position
+from lehr.base.documents.document import Document, Documents, Lines, Places
+from lehr.base.documents.nodes import Node
 from lehr.base.documents.text import (
     MAX_DEPTH,
     MAX_PROBLEMS,
@@ -26,7 +27,7 @@ from lehr.base.documents.text import (
     too_deep,
 )
 
-_TOKEN = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[\[\]{},:]|[^\s\[\]{},:"]++', re.DOTALL)
+_TOKEN = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[\[\]{},:]|[^\s\[\]{},:"]++', re.DOTALL)
 _BRACKET = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[\[\]{}]', re.DOTALL)
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _WORDS = frozenset({"true", "false", "null"})
@@ -34,10 +35,6 @@ _WORDS = frozenset({"true", "false", "null"})
 
 class _OddError(Exception):
     """The parser would let something through that we refuse."""
-
-
-class _EnoughError(Exception):
-    """There are more problems than are reported."""
 
 
 def load_json(file: str, content: bytes) -> Documents:
@@ -50,16 +47,14 @@ def load_json(file: str, content: bytes) -> Documents:
         value = _parse(text)
         odd = _SURROGATE.search(text) is not None
     except json.JSONDecodeError as err:
-        at = Place(err.lineno, err.colno).at(file)
-        return Documents((), (syntax_error(file, "JSON", err.msg, at),))
+        return Documents((), (_syntax(file, err),))
     except _OddError:
         value, odd = None, True
     if odd:
         diagnostics = _second_look(file, text)
         if diagnostics:
             return Documents((), bounded(file, diagnostics))
-    places = Places(file, lambda: [_Walk(file, text).place()])
-    return Documents((Document(value, places),))
+    return Documents((Document(value, Places(file, text, json_nodes)),))
 
 
 def _parse(text: str) -> Any:
@@ -105,7 +100,7 @@ def _depth_problem(file: str, text: str) -> Diagnostic | None:
         elif character in "]}":
             depth -= 1
         if depth > MAX_DEPTH:
-            return too_deep(file, Lines(text).place(token.start()).at(file))
+            return too_deep(Lines(file, text).at(token.start()))
     return None
 
 
@@ -117,80 +112,34 @@ def _second_look(file: str, text: str) -> list[Diagnostic]:
             text, object_pairs_hook=ignore, parse_int=ignore, parse_float=ignore, parse_constant=ignore
         )
     except json.JSONDecodeError as err:
-        return [syntax_error(file, "JSON", err.msg, Place(err.lineno, err.colno).at(file))]
-    walk = _Walk(file, text)
-    with contextlib.suppress(_EnoughError):
-        walk.place()
-    return walk.diagnostics
+        return [_syntax(file, err)]
+    found = _problems(json_nodes(text)[0], text, Lines(file, text))
+    return list(itertools.islice(found, MAX_PROBLEMS + 1))
 
 
-class _Walk:
-    """Goes through a text that the parser has accepted, token by token."""
+def _problems(node: Node, text: str, lines: Lines) -> Iterator[Diagnostic]:
+    """Defects that the parser accepts in a value, in the order of the text. Depth is known to be bounded."""
+    if node.kind == "scalar":
+        yield from _scalar_problems(text[node.start : node.end], lines.at(node.start))
+    for number, entry in enumerate(node.entries):
+        if node.kind == "mapping":
+            yield from _scalar_problems(text[entry.start : entry.key_end], lines.at(entry.start))
+        yield from _problems(entry.value, text, lines)
+        first = node.numbers[entry.key]
+        if first != number:
+            yield duplicate_key(entry.key, lines.at(node.entries[first].start).line, lines.at(entry.start))
 
-    def __init__(self, file: str, text: str) -> None:
-        self.diagnostics: list[Diagnostic] = []
-        self._file = file
-        self._lines = Lines(text)
-        self._tokens: Iterator[re.Match[str]] = _TOKEN.finditer(text)
 
-    def place(self) -> Place:
-        """The place of the document, and of everything in it. Depth is known to be bounded."""
-        return self._value(next(self._tokens))
-
-    def _value(self, token: re.Match[str]) -> Place:
-        place = self._lines.place(token.start())
-        text = token.group()
-        if text == "{":
-            self._entries(place)
-        elif text == "[":
-            self._items(place)
-        elif text[0] == '"':
-            self._string(text, place)
-        elif text not in _WORDS:
-            self._number(text, place)
-        return place
-
-    def _entries(self, place: Place) -> None:
-        for token in self._tokens:
-            if token.group() == "}":
-                return
-            if token.group() == ",":
-                continue
-            here = self._lines.place(token.start())
-            key = self._string(token.group(), here)
-            next(self._tokens)  # the colon
-            value = self._value(next(self._tokens))
-            if key in place.inner:
-                first = place.inner[key].line
-                self._report(duplicate_key(self._file, key, first, here.at(self._file)))
-            else:
-                place.inner[key] = Place(here.line, here.column, value.inner)
-
-    def _items(self, place: Place) -> None:
-        for token in self._tokens:
-            if token.group() == "]":
-                return
-            if token.group() != ",":
-                place.inner[str(len(place.inner))] = self._value(token)
-
-    def _string(self, token: str, place: Place) -> str:
-        value = str(json.loads(token))
-        if _has_surrogate(value):
-            at = place.at(self._file)
-            why = "a string holds half of a surrogate pair, which is no character"
-            self._report(syntax_error(self._file, "JSON", "not Unicode", at, why=why))
-        return value
-
-    def _number(self, text: str, place: Place) -> None:
+def _scalar_problems(text: str, at: Position) -> Iterator[Diagnostic]:
+    if text[0] == '"':
+        if _has_surrogate(json.loads(text)):
+            why = "a string holds half of a surrogate pair, which is not a character"
+            yield syntax_error("JSON", "not Unicode", at, why=why)
+    elif text not in _WORDS:
         try:
             _parse(text)
         except _OddError:
-            self._report(bad_number(self._file, text, place.at(self._file)))
-
-    def _report(self, diagnostic: Diagnostic) -> None:
-        self.diagnostics.append(diagnostic)
-        if len(self.diagnostics) > MAX_PROBLEMS:
-            raise _EnoughError
+            yield bad_number(text, at)
 
 
 def _has_surrogate(text: str) -> bool:
@@ -199,3 +148,31 @@ def _has_surrogate(text: str) -> bool:
     except UnicodeEncodeError:
         return True
     return False
+
+
+def _syntax(file: str, err: json.JSONDecodeError) -> Diagnostic:
+    return syntax_error("JSON", err.msg, Position(file, err.lineno, err.colno))
+
+
+def json_nodes(text: str) -> list[Node]:
+    """The node of the one document. `text` is known to be valid, and its depth bounded."""
+    tokens = _TOKEN.finditer(text)
+    return [_node(next(tokens), tokens)]
+
+
+def _node(token: re.Match[str], tokens: Iterator[re.Match[str]]) -> Node:
+    if token.group() not in {"{", "["}:
+        return Node("scalar", token.start(), token.end(), True)
+    node = Node.holder("mapping" if token.group() == "{" else "list", token.start(), 0, True)
+    for inner in tokens:
+        if inner.group() in {"}", "]"}:
+            node.end = inner.end()
+            break
+        if inner.group() == ",":
+            continue
+        if node.kind == "mapping":
+            next(tokens)  # the colon
+            node.add(json.loads(inner.group()), *inner.span(), _node(next(tokens), tokens))
+        else:
+            node.add_item(_node(inner, tokens))
+    return node

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import PurePosixPath
 
-from lehr.base.diagnostics import Diagnostic, Position
+from lehr.base.diagnostics import Position, file_problem
 from lehr.base.documents.document import Documents
 from lehr.base.documents.json_text import load_json
 from lehr.base.documents.text import text_problem
@@ -32,13 +32,12 @@ def load(path: str, content: bytes) -> Documents:
     """
     loader = _LOADERS.get(PurePosixPath(path).suffix.lower())
     if loader is None:
-        unknown = Diagnostic(
-            code="DOC013",
-            what="the file's name does not say its format",
-            why=f"it ends in none of {', '.join(sorted(SUFFIXES))}",
-            fix="rename it",
-            subject=path,
-            at=Position(path),
+        unknown = file_problem(
+            "DOC013",
+            Position(path),
+            what="the file's name does not show its format",
+            why=f"it does not end in one of {', '.join(sorted(SUFFIXES))}",
+            fix="rename the file",
         )
         return Documents((), (unknown,))
     problem = text_problem(path, content)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import re
 
-from lehr.base.diagnostics import Diagnostic, Position
-from lehr.base.documents.document import Lines
+from lehr.base.diagnostics import Diagnostic, Position, file_problem
+from lehr.base.documents.document import Lines, end_of
 
 MAX_BYTES = 10_000_000
 """Size of the largest file that is loaded."""
@@ -35,23 +35,21 @@ _BYTE_ORDER_MARKS = {
 def text_problem(file: str, content: bytes) -> Diagnostic | None:
     """Why `content` cannot be read as text, whatever the format; None when it can."""
     if len(content) > MAX_BYTES:
-        return Diagnostic(
-            code="DOC001",
+        return file_problem(
+            "DOC001",
+            Position(file),
             what=f"the file has {len(content):,} bytes, more than {MAX_BYTES:,}",
-            why="files of intent are read whole, by people too",
+            why="files of intent are read as a whole, also by reviewers",
             fix="split it, or let a generator read it as plain bytes",
-            subject=file,
-            at=Position(file),
         )
     for mark, encoding in _BYTE_ORDER_MARKS.items():
         if content.startswith(mark):
-            return Diagnostic(
-                code="DOC002",
+            return file_problem(
+                "DOC002",
+                Position(file, 1, 1),
                 what=f"the file starts with a byte order mark of {encoding}",
                 why="files are read as UTF-8 without a mark",
                 fix="save it as UTF-8 without a byte order mark",
-                subject=file,
-                at=Position(file, 1, 1),
             )
     problem = None if not content.translate(None, _PLAIN_ASCII) else _character_problem(file, content)
     return problem or _return_problem(file, content)
@@ -62,24 +60,22 @@ def _character_problem(file: str, content: bytes) -> Diagnostic | None:
         text = content.decode()
     except UnicodeDecodeError as err:
         before = content[: err.start].decode()
-        return Diagnostic(
-            code="DOC002",
+        return file_problem(
+            "DOC002",
+            end_of(file, before),
             what=f"the file is not UTF-8: byte 0x{content[err.start]:02x} does not belong there",
             why="it is binary, or text in another encoding",
             fix="save it as UTF-8",
-            subject=file,
-            at=Lines(before).place(len(before)).at(file),
         )
     found = _FORBIDDEN.search(text)
     if found is None:
         return None
-    return Diagnostic(
-        code="DOC003",
+    return file_problem(
+        "DOC003",
+        Lines(file, text).at(found.start()),
         what=f"the file has a control character, U+{ord(found.group()):04X}",
-        why="it cannot be seen, and the file may be binary",
+        why="it is invisible, and the file may be binary",
         fix="delete it; in a quoted string, write it as an escape",
-        subject=file,
-        at=Lines(text).place(found.start()).at(file),
     )
 
 
@@ -89,13 +85,12 @@ def _return_problem(file: str, content: bytes) -> Diagnostic | None:
     if found is None:
         return None
     before = content[: found.start()].decode()
-    return Diagnostic(
-        code="DOC003",
+    return file_problem(
+        "DOC003",
+        end_of(file, before),
         what="the file has a carriage return, U+000D, without a line feed after it",
-        why="formats and editors disagree whether it ends a line",
-        fix="save it with lines that end in LF, or in CR LF",
-        subject=file,
-        at=Lines(before).place(len(before)).at(file),
+        why="formats and editors disagree on whether it ends a line",
+        fix="save it with LF or CR LF line endings",
     )
 
 
@@ -107,13 +102,12 @@ def separator_problem(file: str, content: bytes) -> Diagnostic | None:
     found = _SEPARATOR.search(text)
     if found is None:
         return None
-    return Diagnostic(
-        code="DOC003",
+    return file_problem(
+        "DOC003",
+        Lines(file, text).at(found.start()),
         what=f"the file has a line separator, U+{ord(found.group()):04X}",
-        why="versions of YAML disagree whether it ends a line",
+        why="versions of YAML disagree on whether it ends a line",
         fix="delete it; in a double-quoted string, write it as an escape",
-        subject=file,
-        at=Lines(text).place(found.start()).at(file),
     )
 
 
@@ -125,7 +119,7 @@ def bounded(file: str, diagnostics: list[Diagnostic]) -> tuple[Diagnostic, ...]:
         code="DOC014",
         what=f"the file has more than {MAX_PROBLEMS:,} problems",
         why="the others are not shown",
-        fix="mend those that are shown first",
+        fix="fix those shown first",
         subject=file,
         at=diagnostics[MAX_PROBLEMS].at,
     )
@@ -155,49 +149,45 @@ def shown(text: str) -> str:
     return text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."
 
 
-def bad_number(file: str, text: str, at: Position) -> Diagnostic:
+def bad_number(text: str, at: Position) -> Diagnostic:
     """The diagnostic for a number that cannot be handed on."""
-    return Diagnostic(
-        code="DOC011",
+    return file_problem(
+        "DOC011",
+        at,
         what=f"the number {shown(text)} cannot be used",
         why="numbers must be finite, and integers must fit into 64 bits",
         fix="write another number, or quote it to make it a string",
-        subject=file,
-        at=at,
     )
 
 
-def too_deep(file: str, at: Position) -> Diagnostic:
+def too_deep(at: Position) -> Diagnostic:
     """The diagnostic for lists and mappings nested too deeply."""
-    return Diagnostic(
-        code="DOC007",
-        what=f"more than {MAX_DEPTH} lists and mappings stand inside each other",
-        why="depth is bounded, so that no file can exhaust the program that reads it",
-        fix="make it flatter",
-        subject=file,
-        at=at,
+    return file_problem(
+        "DOC007",
+        at,
+        what=f"more than {MAX_DEPTH} lists and mappings are nested",
+        why="nesting is limited, so that no file can exhaust the program that reads it",
+        fix="reduce the nesting",
     )
 
 
-def duplicate_key(file: str, key: str, first_line: int, at: Position) -> Diagnostic:
+def duplicate_key(key: str, first_line: int, at: Position) -> Diagnostic:
     """The diagnostic for a key that a mapping has twice."""
-    return Diagnostic(
-        code="DOC005",
+    return file_problem(
+        "DOC005",
+        at,
         what=f"the key {shown(repr(key))} occurs again in this mapping",
-        why=f"it already stands in line {first_line}, and one of the two would be lost",
+        why=f"it first occurs in line {first_line}, and one of the two would be lost",
         fix="delete or rename one of them",
-        subject=file,
-        at=at,
     )
 
 
-def syntax_error(file: str, format: str, problem: str, at: Position, *, why: str = "") -> Diagnostic:
+def syntax_error(format: str, problem: str, at: Position, *, why: str = "") -> Diagnostic:
     """The diagnostic for text that does not follow the format's grammar."""
-    return Diagnostic(
-        code="DOC004",
+    return file_problem(
+        "DOC004",
+        at,
         what=f"not valid {format}: {problem}",
         why=why,
-        fix="mend the syntax at this place or just before it",
-        subject=file,
-        at=at,
+        fix="fix the syntax here or just before",
     )

@@ -6,8 +6,8 @@ import re
 import tomllib
 from typing import Any
 
-from lehr.base.diagnostics import Diagnostic, Position
-from lehr.base.documents.document import Document, Documents, Places, end_of
+from lehr.base.diagnostics import Diagnostic, Position, file_problem
+from lehr.base.documents.document import Document, Documents, Lines, Places, end_of
 from lehr.base.documents.text import (
     MAX_PROBLEMS,
     bad_number,
@@ -16,7 +16,7 @@ from lehr.base.documents.text import (
     syntax_error,
     too_deep,
 )
-from lehr.base.documents.toml_places import first_too_deep, first_too_long, toml_places
+from lehr.base.documents.toml_nodes import first_too_deep, first_too_long, toml_nodes
 from lehr.base.pointers import escaped
 
 _WHERE = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
@@ -30,17 +30,17 @@ def load_toml(file: str, content: bytes) -> Documents:
     text = content.decode()
     deep = first_too_deep(text)
     if deep is not None:
-        return Documents((), (too_deep(file, deep.at(file)),))
+        return Documents((), (too_deep(Lines(file, text).at(deep)),))
     try:
         value = tomllib.loads(text)
     except tomllib.TOMLDecodeError as err:
         return Documents((), (_syntax(file, text, str(err)),))
     except ValueError as err:  # Python converts no integer with that many digits
-        number, place = first_too_long(text) or ("", end_of(text))
-        problem = bad_number(file, number, place.at(file)) if number else _syntax(file, text, str(err))
-        return Documents((), (problem,))
-    places = Places(file, lambda: [toml_places(text)])
-    document = Document(value, places)
+        number = first_too_long(text)
+        if number is None:
+            return Documents((), (_syntax(file, text, str(err)),))
+        return Documents((), (bad_number(number.group(), Lines(file, text).at(number.start())),))
+    document = Document(value, Places(file, text, toml_nodes))
     if _is_common(value):
         return Documents((document,))
     return Documents((), bounded(file, _value_problems(file, document)))
@@ -48,20 +48,19 @@ def load_toml(file: str, content: bytes) -> Documents:
 
 def _syntax(file: str, text: str, message: str) -> Diagnostic:
     where = _WHERE.search(message)
-    at = end_of(text).at(file)
+    at = end_of(file, text)
     if where is not None and where.group(1):
         at = Position(file, int(where.group(1)), int(where.group(2)))
     problem = message if where is None else message[: where.start()]
     if problem.startswith(_TWICE):
-        return Diagnostic(
-            code="DOC005",
+        return file_problem(
+            "DOC005",
+            at,
             what="a key or a table occurs again",
-            why=f"one of the two would be lost; the parser says: {problem}",
+            why=f"one of the two would be lost; the parser reports: {problem}",
             fix="delete or rename one of them",
-            subject=file,
-            at=at,
         )
-    return syntax_error(file, "TOML", problem, at)
+    return syntax_error("TOML", problem, at)
 
 
 def _is_common(value: Any) -> bool:
@@ -95,18 +94,17 @@ def _value_problems(file: str, document: Document) -> list[Diagnostic]:
         elif isinstance(value, (int, float)):
             if number_problem(value) is not None:
                 shown = str(value) if isinstance(value, float) else hex(value)
-                diagnostics.append(bad_number(file, shown, document.position(pointer)))
+                diagnostics.append(bad_number(shown, document.position(pointer)))
         else:
-            diagnostics.append(_date_problem(file, str(value), document.position(pointer)))
+            diagnostics.append(_date_problem(str(value), document.position(pointer)))
     return sorted(diagnostics, key=lambda item: item.at or Position(file))
 
 
-def _date_problem(file: str, shown: str, at: Position) -> Diagnostic:
-    return Diagnostic(
-        code="DOC012",
+def _date_problem(shown: str, at: Position) -> Diagnostic:
+    return file_problem(
+        "DOC012",
+        at,
         what=f"the date or time {shown} is not quoted",
         why="the other formats have no dates, so payloads hold them as strings",
         fix="quote it",
-        subject=file,
-        at=at,
     )

@@ -14,8 +14,8 @@ from typing import Any
 
 import yaml
 
-from lehr.base.diagnostics import Diagnostic, Position
-from lehr.base.documents.document import Document, Documents, Place, Places
+from lehr.base.diagnostics import Diagnostic, Position, file_problem
+from lehr.base.documents.document import Document, Documents, Places, end_of
 from lehr.base.documents.scalars import Scalar, resolve
 from lehr.base.documents.text import (
     MAX_DEPTH,
@@ -28,7 +28,7 @@ from lehr.base.documents.text import (
     syntax_error,
     too_deep,
 )
-from lehr.base.documents.yaml_places import Mark, Node, events, placing, yaml_places
+from lehr.base.documents.yaml_nodes import Event, Mark, events, yaml_nodes
 
 _MAX_ALIASED = 1_000_000
 """How much aliases may add to a file: characters, and `_NODE` for each value."""
@@ -65,7 +65,7 @@ class _Frame:
 
 
 class _Anchored:
-    """A value that aliases can name; `weight` is None until its end has come."""
+    """A value that aliases can name; `weight` is None until its end is reached."""
 
     __slots__ = ("value", "weight")
 
@@ -79,15 +79,14 @@ def load_yaml(file: str, content: bytes) -> Documents:
     problem = separator_problem(file, content) or _directive_problem(file, content)
     if problem is not None:
         return Documents((), (problem,))
-    place = placing(content)
-    construction = _Construction(file, Places(file, lambda: yaml_places(content)), place)
+    construction = _Construction(file, content.decode())
     try:
         for event in events(content):
             construction.take(event)
             if len(construction.diagnostics) > MAX_PROBLEMS:
                 break
     except yaml.YAMLError as err:
-        construction.diagnostics.append(_syntax(file, place, err))
+        construction.diagnostics.append(_syntax(file, construction.position, err))
     except _StopError:
         pass
     return Documents(tuple(construction.documents), bounded(file, construction.diagnostics))
@@ -96,12 +95,13 @@ def load_yaml(file: str, content: bytes) -> Documents:
 class _Construction:
     """Builds documents from events, and collects problems in them."""
 
-    def __init__(self, file: str, places: Places, place: Callable[[Mark], Place]) -> None:
+    def __init__(self, file: str, text: str) -> None:
         self.documents: list[Document] = []
         self.diagnostics: list[Diagnostic] = []
+        self._places = Places(file, text, yaml_nodes)
         self._file = file
-        self._places = places
-        self._place = place
+        self._text = text
+        self._last = text.count("\n")
         self._ordinal = 0
         self._aliased = 0
         self._begin_document()
@@ -116,7 +116,7 @@ class _Construction:
         }
 
     def take(self, event: Any) -> None:
-        """Go on by one event."""
+        """Process the next event."""
         step = self._steps.get(type(event))
         if step is not None:
             step(event)
@@ -134,7 +134,7 @@ class _Construction:
         self._ordinal += 1
         self._begin_document()
 
-    def _scalar(self, event: Node) -> None:
+    def _scalar(self, event: Event) -> None:
         self._weight += _NODE + len(event.value)
         mark = event.start_mark
         value = self._meaning(event, mark)
@@ -144,7 +144,7 @@ class _Construction:
             self._report_merge_key(mark)
         self._add(value, event.value, mark)
 
-    def _meaning(self, event: Node, mark: Mark) -> Scalar:
+    def _meaning(self, event: Event, mark: Mark) -> Scalar:
         tag, text = event.tag, event.value
         if tag is None and not event.implicit[0]:
             return text  # quoted, or a block
@@ -153,7 +153,7 @@ class _Construction:
         try:
             value = resolve(text)
         except ValueError:
-            self.diagnostics.append(bad_number(self._file, text, self._at(mark)))
+            self.diagnostics.append(bad_number(text, self.position(mark)))
             return None
         if tag is None:
             return value
@@ -163,16 +163,16 @@ class _Construction:
             return float(value)  # type: ignore[arg-type]
         return value
 
-    def _mapping(self, event: Node) -> None:
+    def _mapping(self, event: Event) -> None:
         self._begin({}, event)
 
-    def _sequence(self, event: Node) -> None:
+    def _sequence(self, event: Event) -> None:
         self._begin([], event)
 
-    def _begin(self, value: list[Any] | dict[str, Any], event: Node) -> None:
+    def _begin(self, value: list[Any] | dict[str, Any], event: Event) -> None:
         mark = event.start_mark
         if len(self._frames) == MAX_DEPTH:
-            self.diagnostics.append(too_deep(self._file, self._at(mark)))
+            self.diagnostics.append(too_deep(self.position(mark)))
             raise _StopError
         if event.tag not in _COLLECTION_TAGS[type(value)]:
             self._report_tag(event.tag, mark)
@@ -189,7 +189,7 @@ class _Construction:
             if anchored.value is frame.value:  # the name may have been given again inside
                 anchored.weight = self._weight - frame.weight
 
-    def _alias(self, event: Node) -> None:
+    def _alias(self, event: Event) -> None:
         mark = event.start_mark
         anchored = self._anchors.get(event.anchor)
         if anchored is None or anchored.weight is None:
@@ -228,17 +228,18 @@ class _Construction:
     def _add_key(self, frame: _Frame, key: str, mark: Mark) -> None:
         frame.key = key
         if key in frame.first:
-            self.diagnostics.append(duplicate_key(self._file, key, frame.first[key], self._at(mark)))
+            self.diagnostics.append(duplicate_key(key, frame.first[key], self.position(mark)))
         else:
             frame.first[key] = mark.line + 1
 
-    def _at(self, mark: Mark) -> Position:
-        return self._place(mark).at(self._file)
+    def position(self, mark: Mark) -> Position:
+        """The position of a mark: libyaml ends the last line itself where the file does not."""
+        if mark.line > self._last:
+            return end_of(self._file, self._text)
+        return Position(self._file, mark.line + 1, mark.column + 1)
 
     def _report(self, code: str, what: str, why: str, fix: str, mark: Mark) -> None:
-        self.diagnostics.append(
-            Diagnostic(code=code, what=what, why=why, fix=fix, subject=self._file, at=self._at(mark))
-        )
+        self.diagnostics.append(file_problem(code, self.position(mark), what=what, why=why, fix=fix))
 
     def _report_key(self, text: str, mark: Mark) -> None:
         text = shown(text)
@@ -250,8 +251,8 @@ class _Construction:
         self._report(
             "DOC010",
             "the merge key << is not supported",
-            "YAML 1.2 has none, and what it overrides is easily misread",
-            "write the entries out, or make them in a generator",
+            "YAML 1.2 does not have it, and its overrides are easily misread",
+            "write the entries out, or create them in a generator",
             mark,
         )
 
@@ -267,17 +268,17 @@ class _Construction:
     def _report_alias(self, anchor: str, mark: Mark, *, itself: bool) -> None:
         anchor = shown(anchor)
         if itself:
-            what, why = f"the alias *{anchor} stands inside the value that it names", "it would never end"
+            what, why = f"the alias *{anchor} is inside the value that it refers to", "it would never end"
         else:
-            what, why = f"the alias *{anchor} names nothing", f"no anchor &{anchor} stands before it"
-        self._report("DOC008", what, why, "write the value out, or name another anchor", mark)
+            what, why = f"the alias *{anchor} refers to nothing", f"there is no anchor &{anchor} before it"
+        self._report("DOC008", what, why, "write the value out, or refer to another anchor", mark)
 
     def _report_bomb(self, mark: Mark) -> None:
         self._report(
             "DOC008",
             "the aliases of this file expand to too much",
-            f"together they stand for more than {_MAX_ALIASED:,} characters",
-            "write the values out, or make them in a generator",
+            f"together they expand to more than {_MAX_ALIASED:,} characters",
+            "write the values out, or create them in a generator",
             mark,
         )
 
@@ -286,25 +287,24 @@ def _directive_problem(file: str, content: bytes) -> Diagnostic | None:
     found = next(islice(_DIRECTIVE.finditer(content), _MAX_DIRECTIVES, None), None)
     if found is None:
         return None
-    return Diagnostic(
-        code="DOC009",
+    return file_problem(
+        "DOC009",
+        Position(file, content.count(b"\n", 0, found.start()) + 1, 1),
         what=f"the file has more than {_MAX_DIRECTIVES} directives for tags",
         why="only the tags of YAML's core schema are known, so it needs none",
         fix="delete the lines that begin with %TAG",
-        subject=file,
-        at=Position(file, content.count(b"\n", 0, found.start()) + 1, 1),
     )
 
 
-def _syntax(file: str, place: Callable[[Mark], Place], err: yaml.YAMLError) -> Diagnostic:
+def _syntax(file: str, position: Callable[[Mark], Position], err: yaml.YAMLError) -> Diagnostic:
     mark = getattr(err, "problem_mark", None) or getattr(err, "context_mark", None)
     problem = getattr(err, "problem", None) or getattr(err, "reason", None) or "it cannot be parsed"
     context = getattr(err, "context", None)
-    at = Position(file) if mark is None else place(mark).at(file)
+    at = Position(file) if mark is None else position(mark)
     began = getattr(err, "context_mark", None)
     why = ""
     if context:
-        why = str(context) + (f" that begins in line {place(began).line}" if began is not None else "")
+        why = str(context) + (f" that begins in line {position(began).line}" if began is not None else "")
     if "cannot start any token" in str(problem):
         problem = f"{problem} (a tab used to indent, or one of @ ` % at the start of an unquoted text)"
-    return syntax_error(file, "YAML", str(problem), at, why=why)
+    return syntax_error("YAML", str(problem), at, why=why)

@@ -1,30 +1,27 @@
-"""`lehr secret`: secrets that lie encrypted in the workspace."""
+"""`lehr secret`: encrypted secrets in the workspace."""
 
 from __future__ import annotations
-
-from typing import ClassVar
 
 import click
 
 from lehr.cli.lazy import Lazy, LazyGroup
 
 
-class _Commands(LazyGroup):
-    sections: ClassVar = {
+@click.command(
+    cls=LazyGroup,
+    sections={
         "Secrets": {
-            "encrypt": Lazy("lehr.cli.secret.changing:encrypt", "Keep a secret in an encrypted file."),
-            "edit": Lazy("lehr.cli.secret.editing:edit", "Edit an encrypted file, in memory."),
-            "rotate": Lazy("lehr.cli.secret.changing:rotate", "Encrypt files anew, for the recipients."),
+            "encrypt": Lazy("lehr.cli.secret.encryption:encrypt", "Store a secret in an encrypted file."),
+            "edit": Lazy("lehr.cli.secret.editor:edit", "Edit an encrypted file in memory."),
+            "rotate": Lazy(
+                "lehr.cli.secret.encryption:rotate", "Re-encrypt files for the current recipients."
+            ),
         },
         "Keys": {
-            "keygen": Lazy("lehr.cli.secret.keys:keygen", "Make a key pair for this machine."),
-            "show-recipients": Lazy("lehr.cli.secret.keys:show_recipients", "List who can decrypt."),
+            "keygen": Lazy("lehr.cli.secret.keys:keygen", "Generate a key pair for this machine."),
+            "show-recipients": Lazy("lehr.cli.secret.keys:show_recipients", "List the recipients."),
         },
-    }
-
-
-@click.command(
-    cls=_Commands,
+    },
     epilog="""
     \b
     Examples:
@@ -34,14 +31,14 @@ class _Commands(LazyGroup):
       lehr secret rotate
 
     \b
-    Intent refers to what is kept so:
+    Refer to it in intent:
       password: {secret: "age:secrets/db.yaml.age#password"}
     """,
 )
 def secret() -> None:
-    """Keep secrets in the workspace, encrypted with age for those in secrets/recipients.txt.
+    """Manage secrets in the workspace, encrypted with age for the recipients in secrets/recipients.txt.
 
     Plain text comes from standard input, a prompt or an editor, never from an argument, and is never
-    written into the workspace. It is decrypted with the private key in LEHR_AGE_IDENTITY, in the file that
-    LEHR_AGE_IDENTITY_FILE names, or in age-identity.txt in the state folder.
+    written to the workspace. Files are decrypted with the private key in LEHR_AGE_IDENTITY, in the file named
+    by LEHR_AGE_IDENTITY_FILE, or in age-identity.txt in the state folder.
     """

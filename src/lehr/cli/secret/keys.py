@@ -10,7 +10,7 @@ import click
 
 from lehr.base.errors import LehrError
 from lehr.cli.output import Column, Shape, output_option, show
-from lehr.cli.secret.places import Place, place_of, published, show_problems, state_option
+from lehr.cli.secret.places import Place, place_of, published, state_option
 
 if TYPE_CHECKING:
     from lehr.secrets.recipients import Recipient
@@ -23,20 +23,20 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
     \b
     Examples:
       lehr secret keygen --add --name "build server"
-      lehr secret keygen --output ~/.config/lehr/ada.txt     for a person
+      lehr secret keygen --output ~/.config/lehr/ada.txt     a personal key
     """
 )
 @click.option(
-    "--output", type=_FILE, help="File of the private key; else age-identity.txt in the state folder."
+    "--output", type=_FILE, help="File for the private key. Defaults to age-identity.txt in the state folder."
 )
 @click.option("--add", is_flag=True, help="Add the public key to secrets/recipients.txt.")
-@click.option("--name", default="", help="Whose key it is; a comment beside the public key.")
+@click.option("--name", default="", help="Name of the owner, written as a comment next to the public key.")
 @state_option
 def keygen(output: Path | None, add: bool, name: str, state: Path | None) -> None:
-    """Make a key pair: the private key goes to a file of mode 0600, the public one to standard output.
+    """Generate a key pair: writes the private key to a file of mode 0600, prints the public key.
 
-    Files that are there already are for the old recipients: run `lehr secret rotate` where they can be
-    decrypted, and commit.
+    Existing files stay encrypted for the old recipients: run `lehr secret rotate` on a machine that can
+    decrypt them, and commit.
     """
     from lehr.secrets import IDENTITY_NAME, age
     from lehr.secrets.recipients import RECIPIENTS, Recipient, add_recipient
@@ -46,21 +46,21 @@ def keygen(output: Path | None, add: bool, name: str, state: Path | None) -> Non
     target = output if output is not None or folder is None else folder / IDENTITY_NAME
     assert target is not None
     if add and place is not None:
-        _read(place.workspace)  # before a key is made that it cannot be added to
+        _read(place.workspace)  # before generating a key that could not be added
     if published(target):
         raise LehrError(
             f"{target} is in a git repository that does not ignore it",
             code="CLI144",
-            why="a private key that is committed is one no more",
+            why="a committed private key is no longer private",
             fix="name a file outside of the repository with --output, or add this one to .gitignore",
         )
     made = age.generate()
     _write_new(target, f"# public key: {made.recipient}\n{made.line}\n")
-    click.echo(f"the private key is in {target}: keep a copy where only you can read it", err=True)
+    click.echo(f"private key written to {target}: keep a copy where only you can read it", err=True)
     print(made.recipient)
     if add and place is not None:
         add_recipient(place.workspace, Recipient(made.recipient, name))
-        click.echo(f"the public key is in {RECIPIENTS}: commit that", err=True)
+        click.echo(f"public key added to {RECIPIENTS}: commit it", err=True)
 
 
 @click.command(
@@ -75,9 +75,9 @@ def keygen(output: Path | None, add: bool, name: str, state: Path | None) -> Non
 @output_option()
 @state_option
 def show_recipients(form: str, state: Path | None) -> None:
-    """List who can decrypt what is encrypted from now on: the public keys in secrets/recipients.txt.
+    """List the recipients of new encryptions: the public keys in secrets/recipients.txt.
 
-    Files that were encrypted before a key came or went are as they were, until `lehr secret rotate`.
+    Files encrypted before a key was added or removed do not change until `lehr secret rotate`.
     """
     place = place_of(Path(), state)
     here = _keys_here(place)
@@ -90,17 +90,18 @@ def show_recipients(form: str, state: Path | None) -> None:
         lambda item: {"name": item.name, "key": item.key, "here": item.key in here},
         lambda item: item.key,
     )
-    nothing = "there are none: `lehr secret keygen --add` makes a key pair for this machine"
+    nothing = "no recipients: `lehr secret keygen --add` generates a key pair for this machine"
     show(form, _read(place.workspace), shape, nothing=nothing)
 
 
 def _read(workspace: Path) -> list[Recipient]:
+    from lehr.cli.diagnostics import refuse
     from lehr.secrets.recipients import RecipientsError, read_recipients
 
     try:
         return read_recipients(workspace)
     except RecipientsError as error:
-        show_problems(error)
+        refuse(error.diagnostics)
 
 
 def _keys_here(place: Place) -> set[str]:
@@ -121,10 +122,10 @@ def _write_new(path: Path, text: str) -> None:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     except FileExistsError as error:
         raise LehrError(
-            f"{path} is there already",
+            f"{path} already exists",
             code="CLI145",
-            why="without its private key, what is encrypted for it is lost",
-            fix="use that one, move it away, or choose another file with --output",
+            why="files encrypted for it would be lost without its private key",
+            fix="use that key, move it away, or choose another file with --output",
         ) from error
     except OSError as error:
         raise LehrError(f"{path} cannot be written", code="CLI146", why=error.strerror or "") from error

@@ -1,28 +1,19 @@
-"""The workspace and the state folder that commands about secrets work with."""
+"""The workspace and the state folder that secret commands use."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, NoReturn
-
-import click
+from typing import TYPE_CHECKING, NamedTuple
 
 from lehr.base.errors import LehrError
-from lehr.cli.stored import STATE_VARIABLE, workspace_state
+from lehr.cli.stored import own_state_option, workspace_state
+from lehr.model.declared_sources import WORKSPACE_FILE
 
 if TYPE_CHECKING:
     from lehr.secrets.encrypted_files import Keeping
-    from lehr.secrets.recipients import RecipientsError
 
-WORKSPACE_FILE = "lehr.yaml"
-
-state_option = click.option(
-    "--state",
-    type=click.Path(path_type=Path, file_okay=False),
-    envvar=STATE_VARIABLE,
-    help=f"State folder, with the private key; else {STATE_VARIABLE}, else that of the workspace.",
-)
+state_option = own_state_option("State folder with the private key.")
 
 
 class Place(NamedTuple):
@@ -39,48 +30,38 @@ class Place(NamedTuple):
 
 
 def place_of(file: Path, state: Path | None) -> Place:
-    """The workspace that `file`, or a folder, is in.
+    """The workspace that contains `file`, which may be a folder.
 
     Raises:
-        LehrError: it is in none.
+        LehrError: it is not in a workspace.
     """
     absolute = Path(os.path.abspath(file))
     workspace = next((up for up in (absolute, *absolute.parents) if (up / WORKSPACE_FILE).is_file()), None)
     if workspace is None:
         raise LehrError(
-            f"there is no {WORKSPACE_FILE} beside {file}, nor in a folder above",
+            f"no {WORKSPACE_FILE} next to {file} or in a parent folder",
             code="CLI147",
-            why="secrets are kept in a workspace",
-            fix="go to the workspace; `lehr init` makes one",
+            why="secrets are stored in a workspace",
+            fix="change to a workspace; `lehr init` creates one",
         )
     return Place(workspace, workspace_state(workspace, state))
 
 
 def require_recipients(place: Place) -> None:
-    """Check that there is a recipient, before anything else is asked or done.
+    """Check that there is a recipient, before anything else.
 
     Every line of the file that is not a public key is shown, and the command ends.
 
     Raises:
         LehrError: there is no recipient.
     """
+    from lehr.cli.diagnostics import refuse
     from lehr.secrets.recipients import RecipientsError
 
     try:
         place.keeping().recipients()
     except RecipientsError as error:
-        show_problems(error)
-
-
-def show_problems(error: RecipientsError) -> NoReturn:
-    """Show every line of the recipients' file that is not a public key, and end the command."""
-    import sys
-
-    from lehr.cli.diagnostics import render
-    from lehr.cli.terminal import coloured
-
-    click.echo(render(error.diagnostics, colour=coloured(sys.stderr)), err=True)
-    raise click.exceptions.Exit(1)
+        refuse(error.diagnostics)
 
 
 def published(path: Path) -> bool:

@@ -1,4 +1,4 @@
-"""`lehr sim coverage`: which lines of the program the random histories reach."""
+"""`lehr sim coverage`: the lines of the program that random histories reach."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lehr.cli import terminal, words
+from lehr.cli import formatting, terminal
 from lehr.cli.output import output_option, print_lines
-from lehr.cli.progress import tally
+from lehr.cli.progress import tallied
+from lehr.cli.sim import jobs_option
 
 if TYPE_CHECKING:
-    from lehr.testing.sim.coverage.measure import Lines, Module
+    from lehr.testing.sim.coverage.measure import Module
 
 _SEEDS = 200
 
@@ -23,63 +24,51 @@ _SEEDS = 200
     Examples:
       lehr sim coverage                        every module, the least covered first
       lehr sim coverage lehr.enforce.step      one module
-      lehr sim coverage lehr.store -o wide     a package, with the lines that nothing reaches
+      lehr sim coverage lehr.store -o wide     a package, with the lines that are not reached
 
-    Exits with 0, whatever is reached.
+    Always exits with 0.
     """
 )
 @click.argument("modules", nargs=-1)
 @click.option(
-    "--seeds", type=click.IntRange(1), default=_SEEDS, show_default=True, help="How many histories."
+    "--seeds", type=click.IntRange(1), default=_SEEDS, show_default=True, help="Number of histories."
 )
-@click.option("--first", type=click.IntRange(0), default=0, show_default=True, help="Seed of the first.")
-@click.option("--jobs", type=click.IntRange(1), help="Processes.  [default: one for each processor]")
+@click.option("--first", type=click.IntRange(0), default=0, show_default=True, help="First seed.")
+@jobs_option
 @output_option("text", "wide", "json")
-def coverage(modules: tuple[str, ...], seeds: int, first: int, jobs: int | None, form: str) -> None:
+def coverage(modules: tuple[str, ...], seeds: int, first: int, jobs: int, form: str) -> None:
     """Report which lines of MODULES no random history reaches.
 
-    A bug in such a line would not be found. MODULES are modules or packages as they are imported; by
-    default lehr.checks, lehr.enforce, lehr.publish, lehr.store.sql and lehr.store.sqlite.
+    A bug in such a line would not be found. MODULES are import names of modules or packages; by default
+    lehr.checks, lehr.enforce, lehr.publish, lehr.store.sql and lehr.store.sqlite.
 
-    Only lines that run when a function is called count. What runs at import (imports, constants,
-    class bodies, def lines) is left out, and so are functions without a body; but a function that only
-    an import calls is reported. Histories are traced, so they take about three times as long with
+    Only lines that run when a function is called count. Lines that run at import (imports, constants,
+    class bodies, def lines) and functions without a body are excluded; a function that is only called
+    during an import is reported. Histories are traced, so they take about three times as long with
     Python 3.11.
     """
-    import os
-
     from lehr.base.clock import SystemClock
     from lehr.cli.output import show_document
-    from lehr.testing.sim.coverage.measure import merged, read
+    from lehr.testing.sim.coverage.measure import measure, merged, read
     from lehr.testing.sim.coverage.modules import DECIDING, sources
 
     clock = SystemClock()
     began = clock.monotonic()
     found = read(sources(modules or DECIDING))
-    runs = _played(found, range(first, first + seeds), jobs or os.cpu_count() or 1, bar=form != "json")
+    playing = measure(found, range(first, first + seeds), jobs)
+    runs = tallied(playing, "histories", seeds, shown=form != "json")
     results = merged(found, runs)
     seconds = clock.monotonic() - began
     if form == "json":
         show_document("json", _document(results, seeds, seconds))
         return
     print_lines(_wide(results) if form == "wide" else _text(results))
-    click.echo(
-        f"{words.counted(seeds, 'history', 'histories')} in {seconds:.1f} s: {seeds / seconds:.1f} seeds/s",
-        err=True,
-    )
-
-
-def _played(modules: Sequence[Module], seeds: range, jobs: int, *, bar: bool) -> Iterator[Lines]:
-    from lehr.testing.sim.coverage.measure import measure
-
-    with tally("histories", len(seeds), "", shown=bar) as advance:
-        for lines in measure(modules, seeds, jobs):
-            yield lines
-            advance(False)
+    histories = formatting.counted(seeds, "history", "histories")
+    click.echo(f"{histories} in {seconds:.1f} s: {seeds / seconds:.1f} seeds/s", err=True)
 
 
 def _text(results: Sequence[Module]) -> list[str]:
-    """A table with a line for each module, and one for all."""
+    """A table with a line for each module, and the total."""
     titles = ["module", "reached", "lines", "share", "not reached"]
     rows = [
         [module.name, *_figures([module]), ", ".join(module.ranges)]
@@ -90,7 +79,7 @@ def _text(results: Sequence[Module]) -> list[str]:
 
 
 def _wide(results: Sequence[Module]) -> Iterator[str]:
-    """Each module with the source lines that nothing reaches."""
+    """Each module with the source lines that are not reached."""
     for module in results:
         if not module.unreached:
             continue
@@ -104,7 +93,7 @@ def _wide(results: Sequence[Module]) -> Iterator[str]:
 
 
 def _figures(results: Sequence[Module]) -> list[str]:
-    """Lines reached, lines in all, and their share."""
+    """Lines reached, total lines, and the share reached."""
     total = _total(results)
     return [str(total["reached"]), str(total["lines"]), f"{total['percent']} %"]
 

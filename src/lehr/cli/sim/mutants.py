@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lehr.cli import terminal, words
+from lehr.cli import formatting, terminal
 from lehr.cli.output import output_option, print_lines, show_document
+from lehr.cli.sim import jobs_option
 
 if TYPE_CHECKING:
     from lehr.testing.sim.mutants.judge import Finding
@@ -32,35 +33,49 @@ _PLAN = re.compile("plan ([a-z]+:[^:]*): ")
     Examples:
       lehr sim mutants                         plant every bug
       lehr sim mutants lost-wake-up stale-read
-      lehr sim mutants -o wide                 with the rule that each breaks
-      lehr sim mutants --from-scratch          as if nobody had ever found one
+      lehr sim mutants -o wide                 with the invariant that each breaks
+      lehr sim mutants --from-scratch          without the recorded findings
 
-    Ends with 1 if a bug is not found.
+    Exits with 1 if a bug is not found.
     """
 )
 @click.argument("names", nargs=-1)
 @click.option(
-    "--seeds", type=click.IntRange(1), default=_SEEDS, show_default=True, help="Histories for each."
+    "--seeds", type=click.IntRange(1), default=_SEEDS, show_default=True, help="Number of histories per bug."
 )
-@click.option("--jobs", type=click.IntRange(1), help="Processes.  [default: one for each processor]")
-@click.option("--from-scratch", is_flag=True, help="Try what found each last time last.")
-@click.option("--record", is_flag=True, help="Write down what found each, in its patch.")
+@jobs_option
+@click.option(
+    "--from-scratch", is_flag=True, help="Try the recorded finding of each bug last instead of first."
+)
+@click.option("--record", is_flag=True, help="Record in its patch what found each bug.")
+@click.option(
+    "--from",
+    "folder",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="Folder of the patches.  [default: tests/simulation/planted of the repository]",
+)
 @output_option("table", "wide", "json")
 def mutants(
-    names: tuple[str, ...], seeds: int, jobs: int | None, from_scratch: bool, record: bool, form: str
+    names: tuple[str, ...],
+    seeds: int,
+    jobs: int,
+    from_scratch: bool,
+    record: bool,
+    folder: Path | None,
+    form: str,
 ) -> None:
-    """Plant known bugs in copies of the program, and see whether the simulation finds each.
+    """Plant known bugs in copies of the program, and check whether the simulation finds each.
 
-    NAMES are of bugs that come with Lehr; without any, all are planted. What found a bug last time is
-    played first; then histories, scenarios, and fault plans.
+    NAMES are those of bugs in the Lehr repository, by default all. The recorded finding of a bug is tried
+    first, then histories, scenarios and fault plans.
     """
-    import os
-
     from lehr.testing.sim.mutants import judge, mutation
 
+    found = folder or _in_repository(names)
     with _judging():
-        chosen = [mutation.find(name) for name in names] or list(mutation.shipped().values())
-    findings = asyncio.run(_all(chosen, range(seeds), jobs or os.cpu_count() or 1, from_scratch))
+        chosen = [mutation.find(name, found) for name in names] or list(mutation.planted(found).values())
+    findings = asyncio.run(_all(chosen, range(seeds), jobs, from_scratch))
     if form == "json":
         show_document(form, findings)
     else:
@@ -68,7 +83,7 @@ def mutants(
     if record:
         for item in findings:
             if item.case is not None:
-                mutation.record(item.mutation, judge.hint(item.case))
+                mutation.record(item.mutation, judge.hint(item.case), found)
     simulated = sum(1 for item in chosen if not item.outside)
     click.echo(_summary(findings, simulated), err=True)
     if not all(item.found for item in findings):
@@ -79,22 +94,24 @@ def mutants(
     epilog="""
     \b
     Examples:
-      lehr sim mutant my-bug.patch                 a bug that nobody has seen
-      lehr sim mutant stale-read --seed 0          one that comes with Lehr, and what finds it
-      lehr sim mutant stale-read --seed 0 --show   as a story
+      lehr sim mutant my-bug.patch                 your own bug
+      lehr sim mutant stale-read --seed 0          a bug of the repository, in one history
+      lehr sim mutant stale-read --seed 0 --show   the same, as a story
 
-    Ends with 0 if it is found, 1 if not, and 2 if the patch cannot be judged.
+    Exits with 0 if it is found, 1 if not, and 2 if the patch cannot be used.
     """
 )
 @click.argument("patch")
-@click.option("--seeds", type=click.IntRange(1), default=_SEEDS, show_default=True, help="Histories to try.")
-@click.option("--seed", type=click.IntRange(0), help="Play this one alone.")
 @click.option(
-    "--scenario", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Play this one alone."
+    "--seeds", type=click.IntRange(1), default=_SEEDS, show_default=True, help="Number of histories to try."
 )
-@click.option("--plan", metavar="SCENARIO:NAME", help="Play this fault plan alone.")
-@click.option("--show", "story", is_flag=True, help="Tell what happens in it, as a story.")
-@click.option("--jobs", type=click.IntRange(1), help="Processes.  [default: one for each processor]")
+@click.option("--seed", type=click.IntRange(0), help="Only play this one.")
+@click.option(
+    "--scenario", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Only play this one."
+)
+@click.option("--plan", metavar="SCENARIO:NAME", help="Only play this fault plan.")
+@click.option("--show", "story", is_flag=True, help="Print it as a story.")
+@jobs_option
 def mutant(
     patch: str,
     seeds: int,
@@ -102,31 +119,45 @@ def mutant(
     scenario: Path | None,
     plan: str | None,
     story: bool,
-    jobs: int | None,
+    jobs: int,
 ) -> None:
-    """Plant the bug of PATCH in a copy of the program, and see whether the simulation finds it.
+    """Plant the bug of PATCH in a copy of the program, and check whether the simulation finds it.
 
-    PATCH is a unified diff of src/lehr, or the name of a bug that comes with Lehr. Nothing but the
-    copy is changed.
+    PATCH is a unified diff of src/lehr, or the name of a bug in the repository of Lehr. Only
+    the copy is changed.
     """
-    import os
-
     from lehr.testing.sim.mutants import judge
     from lehr.testing.sim.mutants.mutation import find
 
     chosen = _cases(seed, scenario, plan)
     if (story and len(chosen) != 1) or len(chosen) > 1:
-        raise click.UsageError("choose one: --seed, --scenario or --plan")
+        raise click.UsageError("--seed, --scenario and --plan cannot be combined")
+    folder = _in_repository([patch])
     with _judging():
-        mutation = find(patch)
+        mutation = find(patch, folder)
         if story:
             judge.show(mutation, *chosen)
             return
         played = chosen or judge.cases(range(seeds))
-        finding = asyncio.run(_one(mutation, played, jobs or os.cpu_count() or 1))
+        finding = asyncio.run(_one(mutation, played, jobs))
     _tell(patch, finding)
     if not finding.found:
         raise click.exceptions.Exit(1)
+
+
+def _in_repository(names: Sequence[str]) -> Path:
+    """The folder of the repository's planted bugs, which `names` are in unless they are files."""
+    from lehr.base.errors import LehrError
+    from lehr.testing.sim.mutants.mutation import PLANTED
+
+    if not PLANTED.is_dir() and not (names and all(Path(name).is_file() for name in names)):
+        raise LehrError(
+            "an installed Lehr has no planted bugs",
+            code="SIM105",
+            why=f"there is no {PLANTED}",
+            fix="run it from a clone of the repository, or name a patch file",
+        )
+    return PLANTED
 
 
 def _cases(seed: int | None, scenario: Path | None, plan: str | None) -> list[str]:
@@ -136,10 +167,10 @@ def _cases(seed: int | None, scenario: Path | None, plan: str | None) -> list[st
 
 
 def _again(finding: Finding) -> tuple[str, str]:
-    """The option, and its argument, that plays again what found it."""
+    """The option and argument that replay what found it."""
     kind, _, argument = (finding.case or "").partition(" ")
     if kind == "plans":
-        # A share of the plans found it; the first violation begins with the very one.
+        # Several plans ran together; the first violation starts with the name of the one that found it.
         found = _PLAN.match(finding.violations[0])
         return "plan", found[1] if found else argument
     return kind, argument
@@ -147,7 +178,7 @@ def _again(finding: Finding) -> tuple[str, str]:
 
 @contextlib.contextmanager
 def _judging() -> Iterator[None]:
-    """A patch that cannot be judged is a wrong call."""
+    """A patch that cannot be used is invalid usage."""
     from lehr.cli.errors import show_error
     from lehr.testing.sim.mutants.patch import PatchError
 
@@ -167,7 +198,7 @@ async def _one(mutation: Mutation, played: Sequence[str], jobs: int) -> Finding:
 
 
 async def _all(chosen: Sequence[Mutation], seeds: range, jobs: int, from_scratch: bool) -> list[Finding]:
-    """Result of each, in their order."""
+    """The results, in the same order."""
     from lehr.base.clock import SystemClock
     from lehr.testing.sim.mutants.judge import cases, judge_all, sound
 
@@ -176,27 +207,22 @@ async def _all(chosen: Sequence[Mutation], seeds: range, jobs: int, from_scratch
     findings: dict[str, Finding] = {}
     async for finding in judge_all(chosen, played, clock, jobs, from_scratch=from_scratch):
         findings[finding.mutation] = finding
-        _note(finding, len(findings), len(chosen))
+        if sys.stderr.isatty():  # to show progress
+            click.echo(f"{len(findings)}/{len(chosen)} {finding.mutation}: {_found_by(finding)}", err=True)
     return [findings[mutation.name] for mutation in chosen]
 
 
-def _note(finding: Finding, number: int, total: int) -> None:
-    """One line for each on a terminal, to show progress."""
-    if sys.stderr.isatty():
-        click.echo(f"{number}/{total} {finding.mutation}: {_found_by(finding)}", err=True)
-
-
 def _summary(findings: Sequence[Finding], simulated: int) -> str:
-    """How many were found, by what, and how long that took for a hundred of them."""
+    """How many were found, by what, and the time for a hundred of them."""
     found = [item.by for item in findings if item.found]
     kinds = ", ".join(f"{found.count(kind)} by {kind}" for kind in sorted(set(found)))
     share = found.count("histories") * 100 // max(1, simulated)
     seconds = sum(item.seconds for item in findings)
-    rate = words.span(seconds * 100 / len(findings))
+    rate = formatting.span(seconds * 100 / len(findings))
     return (
         f"{len(found)} of {len(findings)} found: {kinds}\n"
-        f"histories alone find {share} % of the {simulated} that lie in what they simulate\n"
-        f"{words.span(seconds)} of work, {rate} for each 100"
+        f"histories alone find {share} % of the {simulated} in simulated code\n"
+        f"{formatting.span(seconds)} of work, {rate} for each 100"
     )
 
 
@@ -219,14 +245,14 @@ def _breaks(finding: Finding) -> str:
 
 def _found_by(finding: Finding) -> str:
     if finding.case is None:
-        return "cannot be judged" if finding.trouble else "NOT FOUND"
+        return "cannot be used" if finding.trouble else "NOT FOUND"
     kind, argument = _again(finding)
     return f"{kind} {argument.rpartition('/')[2].removesuffix('.txt')}"
 
 
 def _tell(patch: str, finding: Finding) -> None:
     if finding.case is None:
-        said = f"not found: {words.counted(finding.tried, 'case')} went well"
+        said = f"not found: {formatting.counted(finding.tried, 'case')} passed"
         print(terminal.style(said, "red", bold=True))
         return
     kind, argument = _again(finding)
@@ -236,4 +262,4 @@ def _tell(patch: str, finding: Finding) -> None:
     if kind == "test":
         return
     call = shlex.join(["lehr", "sim", "mutant", patch, f"--{kind}", argument, "--show"])
-    click.echo(f"`{call}` tells what happened", err=True)
+    click.echo(f"`{call}` prints what happened", err=True)

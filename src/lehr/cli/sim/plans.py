@@ -1,4 +1,4 @@
-"""`lehr sim plans`: break reference runs at every point in turn, and compare."""
+"""`lehr sim plans`: inject a fault at every point of reference runs, and compare."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lehr.cli import words
+from lehr.cli import formatting
 from lehr.cli.output import output_option
-from lehr.cli.progress import tally
+from lehr.cli.progress import tallied
+from lehr.cli.sim import jobs_option
 
 if TYPE_CHECKING:
     from lehr.testing.sim.plans.campaign import Campaign, Judged
@@ -28,55 +29,53 @@ _LINES = 3
     \b
     Examples:
       lehr sim plans                                          every plan of both scenarios
-      lehr sim plans hello --only "held and replaced"         those with this in their name
+      lehr sim plans hello --only "held and replaced"         plans with this in their name
       lehr sim plans hello --only "crash after commit 17" --show
 
-    Ends with 1 on an alarm; every alarm names the command that plays it again.
+    Exits with 1 on an alarm; every alarm prints the command that replays it.
     """
 )
 @click.argument("scenarios", metavar="[SCENARIO]...", nargs=-1, type=click.Choice(_SCENARIOS))
-@click.option("--only", default="", metavar="TEXT", help="Plans with TEXT in their name.")
+@click.option("--only", default="", metavar="TEXT", help="Only plans with TEXT in their name.")
 @click.option(
     "--fencing",
     type=click.Choice(_FENCINGS),
     default=_FENCINGS[0],
     show_default=True,
-    help="What keeps a late writer out of production.",
+    help="How production rejects late writers.",
 )
-@click.option("--jobs", type=click.IntRange(1), help="Processes.  [default: one for each processor]")
-@click.option("--show", "story", is_flag=True, help="Tell what happens in each, as a story.")
+@jobs_option
+@click.option("--show", "story", is_flag=True, help="Print each as a story.")
 @output_option("text", "json")
-def plans(
-    scenarios: tuple[str, ...], only: str, fencing: str, jobs: int | None, story: bool, form: str
-) -> None:
-    """Play SCENARIO once, and then again with one fault at each point that it passed.
+def plans(scenarios: tuple[str, ...], only: str, fencing: str, jobs: int, story: bool, form: str) -> None:
+    """Play SCENARIO once without faults, then again with one fault at each point that it passed.
 
-    Control planes crash, are held or doubled, read what is stale, miss events; pushes end unknown;
-    sources are damaged. The end must be that of the run without a fault, and so must be all that
-    production went through on the way. Plans that cannot change what happens are left out, and
-    counted. Scenarios: hello, shakespeare.
+    Control planes crash, are held or doubled, read stale data, miss events; pushes end with unknown
+    outcome; sources are damaged. The result must be that of the run without a fault, and production must
+    only pass through states that it passed through there. Plans that cannot change anything are skipped
+    and counted. Scenarios: hello, shakespeare.
     """
-    import os
-
     from lehr.base.errors import LehrError
     from lehr.cli.output import show_document
     from lehr.sdk.plugin import Fencing
     from lehr.testing.sim.plans.campaign import campaign
 
     if story and not only:
-        raise click.UsageError("--show needs --only: there are hundreds")
+        raise click.UsageError("--show requires --only: there are hundreds of plans")
     campaigns = [campaign(name, Fencing(fencing)) for name in scenarios or _SCENARIOS]
     selected = [(item, chosen) for item in campaigns if (chosen := item.selected(only))]
     if not selected:
         raise LehrError(
-            f"no plan has {only!r} in its name", code="SIM101", fix='names are like "crash after commit 17"'
+            f"no plan has {only!r} in its name",
+            code="SIM101",
+            fix='a name looks like "crash after commit 17"',
         )
     reports = []
     for found, chosen in selected:
         if story:
             _tell_stories(found, chosen)
             continue
-        reports.append(_report(found, chosen, jobs or os.cpu_count() or 1, bar=form == "text"))
+        reports.append(_report(found, chosen, jobs, bar=form == "text"))
         if form == "text":
             _tell(reports[-1])
     if form == "json" and not story:
@@ -94,11 +93,8 @@ def _report(campaign: Campaign, chosen: Sequence[Plan], jobs: int, *, bar: bool)
         command += f" --fencing {campaign.reference.fencing.value}"
     clock = SystemClock()
     began = clock.monotonic()
-    results: list[Judged] = []
-    with tally(f"plans of {campaign.scenario}", len(chosen), "with an alarm", shown=bar) as advance:
-        for result in judge_all(campaign, chosen, jobs):
-            results.append(result)
-            advance(bool(result.alarms))
+    judging, noun = judge_all(campaign, chosen, jobs), f"plans of {campaign.scenario}"
+    results = list(tallied(judging, noun, len(chosen), "with an alarm", _alarming, shown=bar))
     return {
         "scenario": campaign.scenario,
         "played": len(results),
@@ -118,10 +114,14 @@ def _report(campaign: Campaign, chosen: Sequence[Plan], jobs: int, *, bar: bool)
     }
 
 
+def _alarming(result: Judged) -> bool:
+    return bool(result.alarms)
+
+
 def _tell(report: dict[str, Any]) -> None:
     pruned = report["pruned"]
     print(
-        f"{report['scenario']}: {words.counted(report['played'], 'plan', 'plans')} played in "
+        f"{report['scenario']}: {formatting.counted(report['played'], 'plan', 'plans')} played in "
         f"{report['seconds']:g} s, {sum(pruned.values())} pruned; "
         f"{report['states']} different states at {report['points']} points"
     )
@@ -135,7 +135,7 @@ def _tell(report: dict[str, Any]) -> None:
     if len(report["alarms"]) > _SHOWN:
         print(f"          and {len(report['alarms']) - _SHOWN} more")
     if not report["alarms"]:
-        print("  all end as without a fault, and on the same way")
+        print("  all end as without a fault, through the same states")
 
 
 def _tell_stories(campaign: Campaign, chosen: Sequence[Plan]) -> None:
@@ -145,5 +145,5 @@ def _tell_stories(campaign: Campaign, chosen: Sequence[Plan]) -> None:
         play = played(campaign, plan)
         print(f"{campaign.scenario}: {plan.name}")
         print("\n".join(play.trace.story()))
-        for alarm in play.alarms or ["none: it ends as without the fault, and on the same way"]:
+        for alarm in play.alarms or ["none: it ends as without the fault, through the same states"]:
             print(f"alarm     {alarm}")

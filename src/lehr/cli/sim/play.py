@@ -11,8 +11,8 @@ from lehr.base.errors import LehrError
 from lehr.cli import terminal
 
 if TYPE_CHECKING:
+    from lehr.testing.sim.script_harness import ExtraTypes
     from lehr.testing.sim.script_play import Played
-    from lehr.testing.sim.script_stage import Cast
 
 
 @click.command(
@@ -20,27 +20,29 @@ if TYPE_CHECKING:
     \b
     Examples:
       lehr sim play scenarios/*.txt
-      lehr sim play --rewrite scenarios/freeze.txt        take what it says as what it is to say
-      lehr sim play --cast my_plugin.scenarios:CAST x.txt with asset types of your own
+      lehr sim play --rewrite scenarios/freeze.txt        accept its output as expected
+      lehr sim play --types my_plugin.scenarios:TYPES x.txt with asset types of your own
     """
 )
 @click.argument("files", nargs=-1, required=True, type=click.Path(dir_okay=False, path_type=Path))
-@click.option("--rewrite", is_flag=True, help="Write the output anew into the files.")
-@click.option("--cast", metavar="MODULE:NAME", help="A `Cast`: further asset types, and their production.")
-def play(files: tuple[Path, ...], rewrite: bool, cast: str | None) -> int:
+@click.option("--rewrite", is_flag=True, help="Rewrite the files with the actual output.")
+@click.option(
+    "--types", metavar="MODULE:NAME", help="An `ExtraTypes`: additional asset types and their production."
+)
+def play(files: tuple[Path, ...], rewrite: bool, types: str | None) -> int:
     """Play each script of FILES with the real control plane in a simulated world.
 
-    Shows how what happens differs from what the script expects. Exits with 1 if it does, if an
-    expectation does not come true, or if an invariant is broken.
+    Shows how the output differs from that in the script. Exits with 1 if it does, if an expectation is
+    not met, or if an invariant is broken.
     """
-    chosen = None if cast is None else _cast(cast)
-    wrong = sum(not _played(path, chosen, rewrite=rewrite) for path in files)
-    click.echo(f"{len(files)} played, {wrong or 'none'} went wrong", err=True)
+    extra = None if types is None else _extra_types(types)
+    wrong = sum(not _played(path, extra, rewrite=rewrite) for path in files)
+    click.echo(f"{len(files)} played, {wrong or 'none'} failed", err=True)
     return 1 if wrong else 0
 
 
-def _played(path: Path, cast: Cast | None, *, rewrite: bool) -> bool:
-    """Play one script, and return whether all went well."""
+def _played(path: Path, extra: ExtraTypes | None, *, rewrite: bool) -> bool:
+    """Play one script, and return whether it passed."""
     from lehr.cli.diagnostics import render
     from lehr.testing.sim.script_play import play, read
     from lehr.testing.sim.suite import scratch, silence
@@ -53,12 +55,12 @@ def _played(path: Path, cast: Cast | None, *, rewrite: bool) -> bool:
         click.echo(render(diagnostics, colour=terminal.coloured()))
         return False
     with scratch() as folder, silence():
-        played = play(script, folder, cast)
+        played = play(script, folder, extra)
     if rewrite:
         text = script.rewritten(played.outputs)
         if text != path.read_text():
             path.write_text(text)
-            click.echo(f"{path} is written anew", err=True)
+            click.echo(f"{path} rewritten", err=True)
     return _told(path, played, rewritten=rewrite)
 
 
@@ -71,18 +73,18 @@ def _told(path: Path, played: Played, *, rewritten: bool) -> bool:
     return not difference and not played.failures
 
 
-def _cast(place: str) -> Cast:
+def _extra_types(place: str) -> ExtraTypes:
     import importlib
 
-    from lehr.testing.sim.script_stage import Cast
+    from lehr.testing.sim.script_harness import ExtraTypes
 
     module, _, name = place.partition(":")
     try:
         found = getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError, ValueError) as error:
         raise LehrError(
-            f"{place} is not there", code="SIM103", why=str(error), fix="write MODULE:NAME"
+            f"{place} does not exist", code="SIM103", why=str(error), fix="write MODULE:NAME"
         ) from error
-    if not isinstance(found, Cast):
-        raise LehrError(f"{place} is no Cast", code="SIM104", why=f"it is a {type(found).__name__}")
+    if not isinstance(found, ExtraTypes):
+        raise LehrError(f"{place} is not an ExtraTypes", code="SIM104", why=f"it is a {type(found).__name__}")
     return found

@@ -12,15 +12,15 @@ from lehr.cli.output import output_option
     \b
     Examples:
       lehr sim replay 17
-      lehr sim replay 17 -o json     with the digest of all that happened, and the paths taken
+      lehr sim replay 17 -o json     with the digest of the history, and the paths taken
 
-    Ends with 1 if an invariant is broken.
+    Exits with 1 if an invariant is broken.
     """
 )
 @click.argument("seed", type=int)
 @output_option("text", "json")
 def replay(seed: int, form: str) -> None:
-    """Play the history of SEED, and say which invariants it breaks."""
+    """Replay the history of SEED, and report which invariants it breaks."""
     from lehr.cli.output import show_document
     from lehr.testing.sim.suite import play
     from lehr.testing.sim.trace import clock
@@ -33,7 +33,7 @@ def replay(seed: int, form: str) -> None:
         for violation in played.violations:
             print(f"  broken  {violation}")
     if played.violations:
-        click.echo(f"`lehr sim show {seed}` tells what happened", err=True)
+        click.echo(f"`lehr sim show {seed}` prints what happened", err=True)
         raise click.exceptions.Exit(1)
     if form == "text":
         click.echo("every invariant holds", err=True)
@@ -44,15 +44,15 @@ def replay(seed: int, form: str) -> None:
     \b
     Examples:
       lehr sim show 17
-      lehr sim show 17 --writes | less     with everything that is written to the store
+      lehr sim show 17 --writes | less     with every write to the store
     """
 )
 @click.argument("seed", type=int)
 @click.option("--writes", is_flag=True, help="Also show every write to the store.")
 def show(seed: int, writes: bool) -> None:
-    """Tell the history of SEED: what people, machines and the control plane did, and what came of it.
+    """Print the history of SEED: what people, machines and the control plane did, and the results.
 
-    Times are virtual, from the start, as h:mm:ss.
+    Times are virtual, counted from the start, as h:mm:ss.
     """
     from lehr.testing.sim.suite import history_of
 

@@ -1,16 +1,16 @@
-"""`lehr sim run`: many histories over all processors."""
+"""`lehr sim run`: many histories on all processors."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from lehr.cli import words
+from lehr.cli import formatting
+from lehr.cli.formatting import duration
 from lehr.cli.output import output_option
-from lehr.cli.progress import tally
-from lehr.cli.words import duration
+from lehr.cli.progress import tallied
+from lehr.cli.sim import jobs_option
 
 if TYPE_CHECKING:
     from lehr.testing.sim.suite import Played
@@ -29,26 +29,27 @@ _YEAR = 365 * 86_400.0
       lehr sim run --first 5000 --seeds 100
       lehr sim run -o json
 
-    Ends with 1 if an invariant is broken; every failure names the command that plays it again.
+    Exits with 1 if an invariant is broken; every failure prints the command that replays it.
     """
 )
-@click.option("--seeds", type=click.IntRange(1), help="How many histories.  [default: 1000]")
-@click.option("--for", "longest", callback=duration, metavar="TIME", help="Go on for so long instead: 10m.")
-@click.option("--first", type=int, default=0, show_default=True, help="Seed of the first.")
-@click.option("--jobs", type=click.IntRange(1), help="Processes.  [default: one for each processor]")
+@click.option("--seeds", type=click.IntRange(1), help="Number of histories.  [default: 1000]")
+@click.option(
+    "--for", "longest", callback=duration, metavar="TIME", help="Run for this long instead, such as 10m."
+)
+@click.option("--first", type=int, default=0, show_default=True, help="First seed.")
+@jobs_option
 @output_option("text", "json")
-def run(seeds: int | None, longest: float | None, first: int, jobs: int | None, form: str) -> None:
-    """Play random histories, each from its own seed, and report what broke a rule.
+def run(seeds: int | None, longest: float | None, first: int, jobs: int, form: str) -> None:
+    """Run random histories, each from its own seed, and report broken invariants.
 
-    The report also names the rare paths that no history has taken: what was not reached was not tried.
+    The report also lists the rare paths that no history has taken, which are therefore untested.
     """
-    import os
-
     from lehr.base.clock import SystemClock
     from lehr.cli.output import show_document
+    from lehr.testing.sim.suite import play, spread
 
     if seeds is not None and longest is not None:
-        raise click.UsageError("--seeds and --for do not go together")
+        raise click.UsageError("--seeds and --for cannot be combined")
     clock = SystemClock()
     began = clock.monotonic()
 
@@ -56,7 +57,9 @@ def run(seeds: int | None, longest: float | None, first: int, jobs: int | None, 
         return longest is not None and clock.monotonic() - began >= longest
 
     count = _ENDLESS if longest is not None else seeds or 1000
-    runs = _played(range(first, first + count), jobs or os.cpu_count() or 1, over, bar=form == "text")
+    playing = spread(play, range(first, first + count), jobs, over)
+    total = count if longest is None else None
+    runs = list(tallied(playing, "histories", total, "broken", _broken, shown=form == "text"))
     report = _report(runs, clock.monotonic() - began)
     if form == "json":
         show_document("json", report)
@@ -66,16 +69,8 @@ def run(seeds: int | None, longest: float | None, first: int, jobs: int | None, 
         raise click.exceptions.Exit(1)
 
 
-def _played(seeds: range, jobs: int, over: Callable[[], bool], *, bar: bool) -> list[Played]:
-    from lehr.testing.sim.suite import play_all
-
-    runs: list[Played] = []
-    total = None if len(seeds) == _ENDLESS else len(seeds)
-    with tally("histories", total, "broken", shown=bar) as advance:
-        for played in play_all(seeds, jobs, over):
-            runs.append(played)
-            advance(bool(played.violations))
-    return runs
+def _broken(played: Played) -> bool:
+    return bool(played.violations)
 
 
 def _report(runs: list[Played], seconds: float) -> dict[str, Any]:
@@ -99,7 +94,7 @@ def _tell(report: dict[str, Any]) -> None:
     from lehr.testing.sim.reached import RARE_PATHS
 
     print(
-        f"{words.counted(report['histories'], 'history', 'histories')}, {report['events']:,} events, "
+        f"{formatting.counted(report['histories'], 'history', 'histories')}, {report['events']:,} events, "
         f"{report['simulated_years']:g} simulated years in {report['seconds']:g} s: "
         f"{report['seeds_per_second']:g} seeds/s"
     )
@@ -113,4 +108,4 @@ def _tell(report: dict[str, Any]) -> None:
     if len(report["failed"]) > _SHOWN:
         print(f"        and {len(report['failed']) - _SHOWN} more")
     if not report["failed"]:
-        print("every invariant holds in all of them")
+        print("every invariant holds in all histories")

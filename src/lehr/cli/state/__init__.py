@@ -1,25 +1,20 @@
-"""`lehr state`: where the state of a workspace is, and taking it along when the workspace moves."""
+"""`lehr state`: the state folder of a workspace, and moving it with the workspace."""
 
 from __future__ import annotations
-
-from typing import ClassVar
 
 import click
 
 from lehr.cli.lazy import Lazy, LazyGroup
 
 
-class _Commands(LazyGroup):
-    sections: ClassVar = {
-        "State folders": {
-            "show": Lazy("lehr.cli.state.show:show", "Show where the state is, and what is in it."),
-            "move": Lazy("lehr.cli.state.move:move", "Take the state along after moving a workspace."),
-        },
-    }
-
-
 @click.command(
-    cls=_Commands,
+    cls=LazyGroup,
+    sections={
+        "State folders": {
+            "show": Lazy("lehr.cli.state.show:show", "Show the location and content of the state."),
+            "move": Lazy("lehr.cli.state.move:move", "Reattach the state after moving a workspace."),
+        },
+    },
     epilog="""
     \b
     Examples:
@@ -29,9 +24,9 @@ class _Commands(LazyGroup):
     """,
 )
 def state() -> None:
-    """Find and move the folder in which Lehr keeps what it knows of a workspace.
+    """Show or move the folder in which Lehr stores the state of a workspace.
 
-    It is never in the workspace: git writes there. It is in $STATE_DIRECTORY (systemd sets it), else in
-    $XDG_STATE_HOME/lehr, else in /var/lib/lehr for root and ~/.local/state/lehr for everybody else; named
-    after the workspace and its real path. --state names another one.
+    It is never in the workspace, because git writes there. It is in $STATE_DIRECTORY (set by systemd), else
+    in $XDG_STATE_HOME/lehr, else in /var/lib/lehr for root and ~/.local/state/lehr for other users; it is
+    named after the workspace and its real path. --state names another folder.
     """

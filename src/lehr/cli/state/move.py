@@ -1,4 +1,4 @@
-"""`lehr state move`: take the state along after moving a workspace."""
+"""`lehr state move`: reattaches the state after moving a workspace."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ from lehr.control.state_folder import (
       mv ~/shop /srv/shop
       cd /srv/shop && lehr state move ~/shop
 
-    End `lehr run` and the processes that it manages first.
+    Stop `lehr run` and the processes that it manages first.
     """
 )
 @click.argument("old", metavar="OLD", type=click.Path(path_type=Path))
 @click.argument("new", metavar="[NEW]", default=".", type=click.Path(path_type=Path, file_okay=False))
 def move(old: Path, new: Path) -> None:
-    """Give the workspace in NEW the state that it had when it was in OLD.
+    """Reattach the state of the workspace at OLD to its new location NEW.
 
-    OLD must be gone: two workspaces with one history would push against each other.
+    OLD must be gone: two workspaces with one history would undo each other's pushes.
     """
     if not (new / WORKSPACE_FILE).is_file():
         raise LehrError(
-            f"{new.absolute()} is not a workspace", code="CLI149", why=f"there is no {WORKSPACE_FILE} in it"
+            f"{new.absolute()} is not a workspace", code="CLI149", why=f"it has no {WORKSPACE_FILE}"
         )
     source, target = _state_of(old), default_state(new)
     require_own(source)
@@ -50,18 +50,18 @@ def move(old: Path, new: Path) -> None:
     record = record_of(source)
     if record is None:
         raise LehrError(
-            f"there is no state of {old.absolute()}",
+            f"{old.absolute()} has no state",
             code="CLI150",
-            why=f"{source} is not there, or does not say whose it is",
-            fix="see `lehr state show` in the old place, or name the folder with --state",
+            why=f"{source} does not exist, or does not record its workspace",
+            fix="find the folder with `lehr state show` at the old path, or name it with --state",
         )
     _require_gone(record)
     if target.is_dir() and any(target.iterdir()):
         raise LehrError(
-            f"the workspace in {new.absolute()} has state already",
+            f"the workspace in {new.absolute()} already has state",
             code="CLI151",
             why=f"{target} is not empty",
-            fix="remove that folder if nothing in it is needed",
+            fix="remove that folder if you do not need it",
         )
     if record.partition and (partition := _partition_in(new)):
         require_partition(source, partition)
@@ -69,11 +69,11 @@ def move(old: Path, new: Path) -> None:
         _require_no_processes(source)
         _rename(source, target)
         write_record(target, new, record.partition)
-    click.echo(f"the state of {record.partition or record.path} is in {target} now")
+    click.echo(f"the state of {record.partition or record.path} is now in {target}")
 
 
 def _state_of(old: Path) -> Path:
-    """By the path that the workspace had. Links that led to it may be gone as well."""
+    """By the former path of the workspace. Links to it may be gone as well."""
     usual, real = default_state(old), Path(os.path.realpath(old))
     if not usual.is_dir():
         for folder, record in _known():
@@ -94,8 +94,8 @@ def _require_gone(record: Record) -> None:
         raise LehrError(
             f"{record.path} is still a workspace",
             code="CLI152",
-            why="two workspaces with one history would push against each other",
-            fix="remove or rename that one first",
+            why="two workspaces with one history would undo each other's pushes",
+            fix="remove or rename it first",
         )
 
 
@@ -107,7 +107,7 @@ def _partition_in(workspace: Path) -> str | None:
 
 
 def _require_no_processes(state: Path) -> None:
-    """Managed processes know the folder by its path; after a move they could not be found or restarted."""
+    """Managed processes use the path of the folder; after a move they could not be found or restarted."""
     for socket in sorted(state.glob("supervisor/*/supervisor.sock")):
         try:
             connected(socket, 1.0).close()
@@ -116,7 +116,7 @@ def _require_no_processes(state: Path) -> None:
         raise LehrError(
             f"processes run from state folder {state}",
             code="CLI153",
-            why="they know it by its path",
+            why="they use its path",
             fix=f"stop them: kill $(cat {socket.with_name('supervisord.pid')}); `lehr run` starts them again",
         )
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from lehr.cli.output import output_option, print_lines, show_document
+from lehr.cli.output import output_option, show_text
 from lehr.cli.stored import (
     found_state,
     has_store,
@@ -19,19 +19,19 @@ from lehr.cli.stored import (
     state_option,
     workspace_state,
 )
-from lehr.control.state_folder import UNUSED, Record, record_of
+from lehr.control.state_folder import UNUSED, record_of
 
 _MEANING = {
-    "age-identity.txt": "the private key that secrets are decrypted with",
-    "commands": "marks of commands under way",
-    "control.sock": "where a running `lehr run` takes commands",
-    "generate": "outputs of generators, kept",
-    "lock": "held by `lehr run`",
+    "age-identity.txt": "private key for decrypting secrets",
+    "commands": "marks of running commands",
+    "control.sock": "socket on which `lehr run` accepts commands",
+    "generate": "cached outputs of generators",
+    "lock": "lock of `lehr run`",
     "sources": "mirrors of the sources",
     "state.sqlite": "incarnations, controls, decisions and operations",
-    "store": "the address of the store",
+    "store": "address of the store",
     "supervisor": "managed processes and their logs",
-    "workspace.json": "whose state this is",
+    "workspace.json": "the workspace that this state belongs to",
 }
 
 
@@ -46,11 +46,11 @@ _MEANING = {
 )
 @output_option("text", "json", "yaml", "name")
 @state_option
-def show(form: str, state: Path | None) -> None:
-    """Show which state folder commands use here, whose it is, and what is in it."""
+def show(form: str) -> None:
+    """Show the state folder that commands use here, the workspace it belongs to, and its content."""
     from lehr import wiring
 
-    folder = found_state(state) or workspace_state(Path.cwd(), None)
+    folder = found_state() or workspace_state(Path.cwd(), None)
     if form == "name":
         print(folder)
         return
@@ -62,21 +62,14 @@ def show(form: str, state: Path | None) -> None:
         "state": str(folder),
         "exists": folder.is_dir(),
         "workspace": str(workspace),
-        "partition": _partition(record),
+        "partition": (record and record.partition) or None,
         "store": wiring.store_place(folder, named_store()) if stored else None,
         "newest": _newest(folder) if stored else None,
         "running": running(folder),
         "contents": list(_contents(folder)) if folder.is_dir() else [],
         "unused": str(unused) if unused.exists() else None,
     }
-    if form == "text":
-        print_lines(_lines(document))
-    else:
-        show_document(form, document)
-
-
-def _partition(record: Record | None) -> str | None:
-    return None if record is None else record.partition or None
+    show_text(form, _lines(document), lambda: document)
 
 
 def _newest(folder: Path) -> str | None:
@@ -102,7 +95,7 @@ def _size(path: Path) -> int:
 def _length(path: Path) -> int:
     try:
         return path.lstat().st_size
-    except OSError:  # deleted since it was listed
+    except OSError:  # deleted in the meantime
         return 0
 
 
@@ -111,7 +104,7 @@ def _lines(document: dict[str, Any]) -> Iterator[str]:
     yield f"workspace   {document['workspace']}"
     yield f"partition   {document['partition'] or 'unknown'}"
     yield f"store       {document['store'] or 'none yet'}"
-    yield f"newest      {document['newest'] or 'nothing was published yet'}"
+    yield f"newest      {document['newest'] or 'nothing published yet'}"
     yield f"running     {'yes' if document['running'] else 'no'}"
     for item in document["contents"]:
         meaning = f"  {item['meaning']}" if item["meaning"] else ""

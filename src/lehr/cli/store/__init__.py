@@ -1,29 +1,26 @@
-"""`lehr store`: upkeep of Lehr's own records."""
+"""`lehr store`: maintenance of Lehr's own records."""
 
 from __future__ import annotations
-
-from typing import ClassVar
 
 import click
 
 from lehr.cli.lazy import Lazy, LazyGroup
 
 
-class _Commands(LazyGroup):
-    sections: ClassVar = {
+@click.command(
+    cls=LazyGroup,
+    sections={
         "Upkeep": {
-            "check": Lazy("lehr.cli.store.check:check", "Look for damage, and name all of it."),
-            "prune": Lazy("lehr.cli.store.prune:prune", "Remove what nobody needs any more."),
+            "check": Lazy("lehr.cli.store.check:check", "Check the store for damage."),
+            "prune": Lazy("lehr.cli.store.prune:prune", "Remove old history."),
         },
         "Incarnations as files": {
-            "export": Lazy("lehr.cli.store.archiving:export", "Write an incarnation to a file."),
-            "import": Lazy("lehr.cli.store.archiving:import_", "Keep one from a file, to be read."),
+            "export": Lazy("lehr.cli.store.archives:export", "Write an incarnation to a file."),
+            "import": Lazy(
+                "lehr.cli.store.archives:import_", "Import an incarnation from a file, for reading."
+            ),
         },
-    }
-
-
-@click.command(
-    cls=_Commands,
+    },
     epilog="""
     \b
     Examples:
@@ -34,4 +31,4 @@ class _Commands(LazyGroup):
     """,
 )
 def store() -> None:
-    """Keep the state in good order: what was in force when, what was decided, done and said."""
+    """Maintain the store: incarnations, controls, decisions, operations and the audit trail."""

@@ -1,15 +1,15 @@
-"""`lehr store check`: whether the state is as it was written."""
+"""`lehr store check`: detects damage of the store."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from lehr.base.errors import LehrError
 from lehr.cli.output import output_option
-from lehr.cli.stored import open_store, registry_of, state_folder, state_option
+from lehr.cli.stored import open_store, state_folder, state_option
+from lehr.wiring import registry_of
 
 if TYPE_CHECKING:
     from lehr.model.asset import Partition
@@ -25,23 +25,21 @@ if TYPE_CHECKING:
       lehr store check
       lehr store check --state /var/lib/lehr -o json
 
-    Ends with 1 when something is damaged.
+    Exits with 1 if something is damaged.
     """
 )
 @output_option("text", "json")
 @state_option
-def check(form: str, state: Path | None) -> None:
-    """Recompute every digest and compare all that is stored; name whatever is wrong.
+def check(form: str) -> None:
+    """Recompute every digest, cross-check all rows, and report all damage.
 
-    Nothing is changed, and a `lehr run` on the same state goes on meanwhile.
+    Changes nothing; a `lehr run` on the same state can continue.
     """
-    import msgspec
-
+    from lehr.cli.formatting import counted
     from lehr.cli.output import show_document
     from lehr.cli.progress import bar
-    from lehr.cli.words import counted
 
-    folder = state_folder(state)
+    folder = state_folder()
     found: list[Damage] = []
     looked_at = 0
     with open_store(folder) as store, bar("rows") as progress:
@@ -56,13 +54,11 @@ def check(form: str, state: Path | None) -> None:
             if form == "text":
                 _show(damage)
     if form == "json":
-        show_document("json", [msgspec.to_builtins(damage) for damage in found])
+        show_document("json", found)
     elif not found:
-        print(f"nothing is wrong with the state in {folder}: {counted(looked_at, 'row')} looked at")
+        print(f"no damage found in {folder}: {counted(looked_at, 'row')} checked")
     if found:
-        click.echo(
-            f"{counted(len(found), 'thing is', 'things are')} wrong with the state in {folder}", err=True
-        )
+        click.echo(f"{counted(len(found), 'problem')} found in {folder}", err=True)
         raise click.exceptions.Exit(1)
 
 
@@ -84,7 +80,8 @@ def _types(store: Store) -> TypesOf:
             except (LehrError, ValueError, TypeError) as error:
                 known[partition] = None
                 click.echo(
-                    f"types of {partition} are not known, so indexes are not checked: {error}", err=True
+                    f"indexes of {partition} are not checked, because its types are not known: {error}",
+                    err=True,
                 )
         return known[partition]
 

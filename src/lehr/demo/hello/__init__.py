@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from lehr.demo.example import Example, Suggestion
-from lehr.demo.hello import ending_scenes, guarding_scenes, serving_scenes
+from lehr.demo.hello import scenes
 from lehr.demo.hello.stage import SITE, HelloStage
 
 SCENES = (
-    serving_scenes.from_nothing,
-    serving_scenes.change,
-    serving_scenes.damage,
-    guarding_scenes.mistakes,
-    guarding_scenes.freeze,
-    guarding_scenes.why,
-    ending_scenes.turndown,
-    ending_scenes.crash,
+    scenes.from_nothing,
+    scenes.change,
+    scenes.damage,
+    scenes.mistakes,
+    scenes.freeze,
+    scenes.why,
+    scenes.turndown,
+    scenes.crash,
 )
 
 
@@ -22,7 +22,7 @@ def things_to_try(stage: HelloStage) -> list[Suggestion]:
     """Things to try after the last scene."""
     return [
         Suggestion(
-            "Change something, and see what becomes of it:",
+            "Change something, and watch the effect:",
             (
                 ("sed", "-i", "s/greeting: .*/greeting: Hello, you/", SITE),
                 ("git", "commit", "--all", "--message", "Greet you"),

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 from pathlib import Path
 
-from lehr.base.chance import Chance
 from lehr.base.clock import Clock
-from lehr.demo.client import Answer, Traffic, free_ports, get
+from lehr.demo.client import Heard, Traffic, ask
 from lehr.demo.narrator import Narrator
 from lehr.demo.stage import Stage
 
@@ -17,18 +17,14 @@ REPLICAS = 2
 
 
 class HelloStage(Stage):
-    """A stage with a web site.
-
-    Attributes:
-        port: of replica 0; replica 1 listens on the next.
-    """
+    """A stage with a web site."""
 
     def __init__(self, folder: Path, narrator: Narrator, clock: Clock) -> None:
         super().__init__(folder, narrator, clock, "hello")
-        self.port = 0
 
     @property
     def ports(self) -> list[int]:
+        """Those of the replicas."""
         return list(range(self.port, self.port + REPLICAS))
 
     @property
@@ -41,7 +37,7 @@ class HelloStage(Stage):
 
     async def make_site(self) -> str:
         """`lehr init`, with ports that are free. Returns the commit."""
-        self.port = free_ports(REPLICAS, Chance())
+        self.take_ports(REPLICAS)
         return await self.make_workspace({SITE: lambda text: text.replace("8420", str(self.port))})
 
     def greet(self, greeting: str) -> dict[str, str | None]:
@@ -50,13 +46,17 @@ class HelloStage(Stage):
         changed = [f"greeting: {greeting}" if line.startswith("greeting:") else line for line in lines]
         return {SITE: "\n".join(changed) + "\n"}
 
-    def traffic(self) -> Traffic:
-        """A client that asks all the time while its context is active."""
-        return Traffic(self.ports, self.clock)
+    def traffic(self) -> contextlib.AbstractAsyncContextManager[Traffic]:
+        """A client that sends requests while its context is active."""
+        return Traffic(self.ports, self.clock).sent()
 
-    async def answers(self) -> list[Answer]:
+    async def processes(self) -> list[int]:
+        """The pid of each replica."""
+        return [answer.process for answer in await self.answers()]
+
+    async def answers(self) -> list[Heard]:
         """The answer of each replica."""
-        return [await get(port) for port in self.ports]
+        return [await ask(port) for port in self.ports]
 
     async def served(self, greeting: str) -> None:
         """Wait until every replica answers with `greeting`."""
@@ -70,13 +70,13 @@ class HelloStage(Stage):
         await self.until(f"every replica answers {greeting!r}", all_do)
 
     async def fingerprint(self) -> object:
-        """Differs when anything in production was touched: a file written again, a process started."""
+        """Changes when anything in production is touched: a file rewritten, a process started."""
         files = {
             path.relative_to(self.production): (path.stat().st_ino, path.stat().st_mtime_ns, _digest(path))
             for path in sorted(self.production.rglob("*"))
             if path.is_file() and path.suffix != ".pyc"
         }
-        return files, [answer.process for answer in await self.answers()]
+        return files, await self.processes()
 
 
 def _digest(path: Path) -> str:

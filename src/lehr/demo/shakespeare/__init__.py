@@ -1,9 +1,9 @@
-"""The Shakespeare example: a service in clusters behind Envoy, with a PostgreSQL, and an audience."""
+"""The Shakespeare example: a service in clusters behind Envoy, with PostgreSQL and an audience."""
 
 from __future__ import annotations
 
 from lehr.demo.example import Example, Suggestion
-from lehr.demo.shakespeare import damage_scene, ending_scenes, guarding_scenes, serving_scenes
+from lehr.demo.shakespeare import ending_scenes, serving_scenes
 from lehr.demo.shakespeare.stage import FRONTEND, ShakespeareStage
 
 SCENES = (
@@ -11,11 +11,11 @@ SCENES = (
     serving_scenes.shrink_and_grow,
     serving_scenes.new_version,
     serving_scenes.new_cluster,
-    damage_scene.damage,
-    guarding_scenes.mistakes,
+    serving_scenes.damage,
+    ending_scenes.mistakes,
     ending_scenes.turndown,
     ending_scenes.drop_column,
-    guarding_scenes.saturday,
+    ending_scenes.saturday,
     ending_scenes.crash,
 )
 
@@ -24,7 +24,7 @@ def things_to_try(stage: ShakespeareStage) -> list[Suggestion]:
     """Things to try after the last scene."""
     return [
         Suggestion(
-            "Change something, and see what becomes of it:",
+            "Change something, and watch the effect:",
             (
                 ("sed", "-i", "s/THEATRE: .*/THEATRE: Drury Lane/", FRONTEND),
                 ("git", "commit", "--all", "--message", "We have moved"),
@@ -33,14 +33,14 @@ def things_to_try(stage: ShakespeareStage) -> list[Suggestion]:
             ),
         ),
         Suggestion(
-            "v3 starts, says that it is healthy, and answers three of ten requests with an error:",
+            "v3 starts, reports that it is healthy, and fails three of ten requests:",
             (
                 ("sed", "-i", "s/^version: .*/version: v3/", FRONTEND),
                 ("git", "commit", "--all", "--message", "v3"),
             ),
         ),
         Suggestion(
-            "The errors show below, here as lost requests. Back, first without git, then for good:",
+            "The errors appear below, here as lost requests. Roll back, first without git, then for good:",
             (
                 ("lehr", "rollback", "frontend/*", "--reason", "v3 forgets its lines"),
                 ("git", "revert", "--no-edit", "HEAD"),

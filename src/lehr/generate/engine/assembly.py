@@ -9,7 +9,7 @@ import msgspec
 
 from lehr.base.diagnostics import Diagnostic, Position, errors
 from lehr.base.digest import canonical
-from lehr.generate.outcome.output import Addition, LeftOut, Output
+from lehr.generate.outcome.output import Addition, Output, UnsetFields
 from lehr.generate.policies.mutations import Mutated, Mutations
 from lehr.generate.typing.conversion import size_checked
 from lehr.generate.typing.problems import quoted
@@ -60,7 +60,7 @@ class Assembly:
         self._declared: dict[AssetId, tuple[Asset, ...]] = {}
         self._mutations: Mutations | None = None
         self._mutated: dict[AssetId, Mutated] = {}
-        self._left_out: dict[Unit, dict[AssetId, LeftOut]] = {}
+        self._unset_fields: dict[Unit, dict[AssetId, UnsetFields]] = {}
         self._additions: dict[AssetId, tuple[Addition, ...]] = {}
         self._troubled: set[Unit] = set()
         self._conflicts: dict[AssetId, list[Diagnostic]] = {}
@@ -94,7 +94,7 @@ class Assembly:
 
     def drop(self, unit: Unit) -> None:
         """Forget the output of `unit`."""
-        self._left_out.pop(unit, None)
+        self._unset_fields.pop(unit, None)
         output = self._outputs.pop(unit, None)
         if output is None:
             return
@@ -160,7 +160,7 @@ class Assembly:
                 del self._settled[id]
                 removals.append(id)
         self.touched.clear()
-        self._left_out.clear()
+        self._unset_fields.clear()
         return upserts, removals, diagnostics
 
     def _touch(self, id: AssetId) -> None:
@@ -173,22 +173,24 @@ class Assembly:
             return Mutated(asset)
         known = self._mutated.get(asset.id)
         if known is None:
-            known = self._mutations.applied(asset, lambda: self._left_out_of(asset))
+            known = self._mutations.applied(asset, lambda: self._unset_fields_of(asset))
             if known.asset is not asset:  # there may be a million without changes
                 self._mutated[asset.id] = known
         return known
 
-    def _left_out_of(self, asset: Asset) -> LeftOut:
+    def _unset_fields_of(self, asset: Asset) -> UnsetFields:
         """The unset fields of a declared asset."""
         unit = _unit_of(asset)
         output = self._outputs[unit]
         if len(output.assets) <= _FEW_ASSETS:
-            return next(output.left_out[place] for place, item in enumerate(output.assets) if item is asset)
-        if unit not in self._left_out:
-            self._left_out[unit] = {
-                item.id: output.left_out[place] for place, item in enumerate(output.assets)
+            return next(
+                output.unset_fields[place] for place, item in enumerate(output.assets) if item is asset
+            )
+        if unit not in self._unset_fields:
+            self._unset_fields[unit] = {
+                item.id: output.unset_fields[place] for place, item in enumerate(output.assets)
             }
-        return self._left_out[unit][asset.id]
+        return self._unset_fields[unit][asset.id]
 
     def _diagnostics(self) -> Iterator[Diagnostic]:
         for unit in self._troubled:
@@ -211,7 +213,7 @@ class Assembly:
         else:
             asset, problems = _annotated(declared[0], additions)
             if asset is not None and self._mutations is not None:
-                asset, found = self._mutations.applied(asset, lambda: self._left_out_of(declared[0]))
+                asset, found = self._mutations.applied(asset, lambda: self._unset_fields_of(declared[0]))
                 problems += found
         if problems:
             self._conflicts[id] = problems
@@ -236,8 +238,6 @@ def _remove(index: dict[AssetId, tuple[T, ...]], id: AssetId, item: T) -> None:
 
 
 def _annotated(asset: Asset, additions: tuple[Addition, ...]) -> tuple[Asset | None, list[Diagnostic]]:
-    if not additions:
-        return asset, []
     body = msgspec.json.decode(asset.body)
     addons = body["addons"]
     declared = set(addons)
@@ -259,8 +259,7 @@ def _annotated(asset: Asset, additions: tuple[Addition, ...]) -> tuple[Asset | N
     whole = make_asset(
         asset.id, asset.type, body["payload"], addons, asset.origin, asset.made_by, annotated_by, versions
     )
-    checked, found = size_checked(whole, lambda _: asset.origin or additions[0].at)
-    return checked, found
+    return size_checked(whole, lambda _: asset.origin or additions[0].at)
 
 
 def _duplicates(declared: tuple[Asset, ...]) -> list[Diagnostic]:
@@ -268,10 +267,10 @@ def _duplicates(declared: tuple[Asset, ...]) -> list[Diagnostic]:
     return [
         Diagnostic(
             code="GEN008",
-            what=f"asset {quoted(other.id)} is declared again{_made_of(other)}",
+            what=f"asset {quoted(other.id)} is declared twice{_made_of(other)}",
             why=f"it is already declared at {first.origin}{_made_of(first)}, and ids are unique within a "
             "partition",
-            fix="delete one of the two, or give it another id",
+            fix="delete one of the two, or give it a different id",
             subject=other.id,
             at=other.origin,
         )
@@ -282,7 +281,7 @@ def _duplicates(declared: tuple[Asset, ...]) -> list[Diagnostic]:
 def _made_of(asset: Asset) -> str:
     """The input of an asset, where its origin does not show it."""
     by = asset.made_by
-    return f", made of {quoted(by.item)}" if by is not None and by.reads == "asset" else ""
+    return f", made from {quoted(by.item)}" if by is not None and by.reads == "asset" else ""
 
 
 def _nothing_to_annotate(addition: Addition) -> Diagnostic:
@@ -290,7 +289,7 @@ def _nothing_to_annotate(addition: Addition) -> Diagnostic:
         code="GEN032",
         what=f"there is no asset {quoted(addition.id)} to annotate with {addition.addon}",
         why="neither an asset file nor a generator declares it",
-        fix="declare the asset, or mend the id",
+        fix="declare the asset, or fix the id",
         subject=addition.id,
         at=addition.at,
     )
@@ -299,9 +298,9 @@ def _nothing_to_annotate(addition: Addition) -> Diagnostic:
 def _conflict(addition: Addition, first: Position | None) -> Diagnostic:
     return Diagnostic(
         code="GEN033",
-        what=f"asset {quoted(addition.id)} has the addon {addition.addon} already, with another value",
+        what=f"asset {quoted(addition.id)} already has the addon {addition.addon}, with a different value",
         why=f"the other value comes from {first}, and one of the two would be lost",
-        fix="let one of the two places say it",
+        fix="keep only one of the two",
         subject=addition.id,
         at=addition.at,
     )

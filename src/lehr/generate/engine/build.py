@@ -9,14 +9,14 @@ from msgspec.structs import replace
 
 from lehr import __version__
 from lehr.base.chance import Chance
-from lehr.base.diagnostics import Diagnostic, Position, Severity, errors
+from lehr.base.diagnostics import Diagnostic, Position, Severity, errors, file_problem
 from lehr.base.digest import digest_all, digest_bytes
 from lehr.base.documents import MAX_BYTES
 from lehr.generate.engine.assembly import PLAIN, TYPES, Assembly, Unit
 from lehr.generate.engine.generators import Generators
 from lehr.generate.engine.runs import Run
 from lehr.generate.engine.type_files import TypeFiles
-from lehr.generate.engine.verification import Elsewhere, Verification
+from lehr.generate.engine.verification import SecondCaller, Verification
 from lehr.generate.engine.workspace import (
     WORKSPACE_FILE,
     Workspace,
@@ -29,7 +29,7 @@ from lehr.generate.outcome.output import Output
 from lehr.generate.outcome.problem_list import too_large
 from lehr.generate.outcome.protocol import Built, Changed
 from lehr.generate.typing.asset_files import read_assets
-from lehr.generate.typing.secret_digests import Sealing
+from lehr.generate.typing.secret_digests import SecretDigests
 from lehr.generate.typing.type_declarations import types_in
 from lehr.model.types import Registry
 from lehr.sdk.source import FileEntry
@@ -61,15 +61,15 @@ class Build:
         fetch: Fetch,
         run: Run,
         memo: Memo,
-        elsewhere: Elsewhere | None = None,
+        elsewhere: SecondCaller | None = None,
     ) -> None:
         self._registry = registry
         self._run = run
         self._memo = memo
         self._fetch = fetch
         self._files: dict[str, FileEntry] = {}
-        self._sealing = Sealing(registry, self._files)
-        self._assembly = Assembly(self._sealing.sealed)
+        self._digests = SecretDigests(registry, self._files)
+        self._assembly = Assembly(self._digests.sealed)
         self._generators = Generators(registry, self._assembly, fetch, run, self._memo)
         self._verification: Verification | None = None
         if elsewhere is not None:
@@ -98,29 +98,23 @@ class Build:
         if workspace is None:
             return self._refused(changed.skipped)
         self._read_types(workspace)
-        self._read_plain(workspace)
+        self._read(PLAIN, workspace.assets, read_assets, self._types_digest)
         for path in self._dirty:
             is_code = path in self._files and _any(workspace.generators, path)
             (self._code.add if is_code else self._code.discard)(path)
         problems = self._generators.generate(
             self._code, self._files, self._dirty, self._types_digest, self._type_files.modules
         )
-        self._assembly.touched |= self._sealing.affected(self._dirty)
+        self._assembly.touched |= self._digests.affected(self._dirty)
         self._dirty.clear()
         interrupted, self._run.interrupted = self._run.interrupted, False
         if interrupted:  # some outputs are missing: without them, the answer would be incomplete
             return Built(None, None, digest_all(()), (), (), (), overtaken=True)
         verification = self._verification
         doubts = [] if verification is None else verification.problems()
-        unknown = unknown_types(workspace, self._registry.types)
-        others = [
-            *self._workspace_problems,
-            *unknown,
-            *_unmatched(workspace, self._files),
-            *problems,
-            *doubts,
-        ]
         wanted = (*workspace.assets, *workspace.generators, *self._generators.patterns)
+        others = [*self._workspace_problems, *unknown_types(workspace, self._registry.types)]
+        others += [*_unmatched(workspace, self._files), *problems, *doubts]
         others += _skipped(changed.skipped, wanted)
         upserts, removals, diagnostics = self._assembly.settle(others)
         return Built(
@@ -154,9 +148,9 @@ class Build:
         broken = [path for path, output in found if output is not None and errors(output.diagnostics)]
         if not broken:
             return diagnostics
-        first = f"mend {broken[0]} first, if that is to declare it"
+        first = f"fix {broken[0]} first, if it should declare this type"
         return [
-            replace(item, fix=f"{first}; else: {item.fix}") if item.code in _UNKNOWN_TYPE else item
+            replace(item, fix=f"{first}; otherwise {item.fix}") if item.code in _UNKNOWN_TYPE else item
             for item in diagnostics
         ]
 
@@ -201,10 +195,7 @@ class Build:
             self._registry.declare(types_in(known))
             self._dirty.update(self._assembly.items(PLAIN))
 
-    def _read_plain(self, workspace: Workspace) -> None:
-        self._read(PLAIN, workspace.assets, read_assets, self._types_digest)
-
-    def _read(self, maker: str, patterns: tuple[str, ...], read: Read, also: str = "") -> None:
+    def _read(self, maker: str, patterns: tuple[str, ...], read: Read, also: str) -> None:
         """Rebuild the changed files that match `patterns`; `also` is an input of all of them."""
         wanted = {}
         for path in sorted(self._dirty):
@@ -238,13 +229,12 @@ def _any(patterns: Iterable[str], path: str) -> bool:
 def _unmatched(workspace: Workspace, files: Iterable[str]) -> Iterator[Diagnostic]:
     for pattern, at in workspace.explicit.items():
         if not any(map(matcher(pattern), files)):
-            yield Diagnostic(
-                code="GEN012",
+            yield file_problem(
+                "GEN012",
+                at,
                 what=f"no file matches `{pattern}`",
-                why="a pattern that matches nothing may be a slip of the pen",
-                fix="mend the pattern, or delete it",
-                subject=WORKSPACE_FILE,
-                at=at,
+                why="a pattern that matches nothing may have a typo",
+                fix="fix the pattern, or delete it",
                 severity=Severity.WARNING,
             )
 
@@ -253,12 +243,11 @@ def _skipped(paths: Iterable[str], patterns: Iterable[str]) -> Iterator[Diagnost
     for path in paths:
         wanted = next((pattern for pattern in patterns if may_lead_to(path, pattern)), None)
         if wanted is not None:
-            yield Diagnostic(
-                code="GEN013",
+            yield file_problem(
+                "GEN013",
+                Position(path),
                 what=f"{path} is not read: it is a symbolic link, a submodule or a special file",
-                why=f"`{wanted}` may mean it, but what it leads to could lie anywhere, and change unseen",
-                fix="put the file itself there",
-                subject=path,
-                at=Position(path),
+                why=f"`{wanted}` matches it, but it could lead anywhere and change unnoticed",
+                fix="replace it with the file itself",
                 severity=Severity.WARNING,
             )

@@ -95,29 +95,29 @@ class GenerationWorker:
                 await self._again
             try:
                 async with asyncio.timeout(self._answer_seconds) as silence:
-                    told, built = await self._converse(snapshot, silence)
+                    sent, built = await self._converse(snapshot, silence)
             except TimeoutError as err:
                 await self._end(kill=True)
                 raise TransientError(
-                    f"generation gave no answer for {self._answer_seconds:g} seconds",
+                    f"generation did not answer for {self._answer_seconds:g} seconds",
                     code="GEN101",
                     why="a generator hangs, or the machine is overloaded",
-                    fix="it is started again; look at what the newest change does",
+                    fix="Lehr restarts it; check what the newest change does",
                 ) from err
             except (EOFError, OSError, msgspec.MsgspecError) as err:
                 why = await self._end(kill=True) or str(err)
                 raise TransientError(
-                    "the generation worker died", code="GEN102", why=why, fix="it is started again"
+                    "the generation worker died", code="GEN102", why=why, fix="Lehr restarts it"
                 ) from err
             except BaseException:
                 await self._end(kill=True)  # nothing else can be sent in the middle of a conversation
                 raise
             if built.overtaken:
-                self._memory.told(told)
+                self._memory.record(sent)
                 raise OvertakenError
             if built.again:
-                self._again = asyncio.create_task(self._tell_again(snapshot, built.again))
-            return self._memory.take(snapshot, told, built)
+                self._again = asyncio.create_task(self._resend(snapshot, built.again))
+            return self._memory.take(snapshot, sent, built)
 
     def overtake(self) -> None:
         """Implements `lehr.sdk.generation.Overtakable`."""
@@ -133,8 +133,8 @@ class GenerationWorker:
         process = self._process or await self._start()
         assert process.stdin is not None
         assert process.stdout is not None
-        told = self._memory.changed(snapshot)
-        message: object = told
+        sent = self._memory.changed(snapshot)
+        message: object = sent
         upserts: list[Asset] = []
         origins = Origins()
         while True:
@@ -158,9 +158,9 @@ class GenerationWorker:
                     upserts += answer.upserts
                 case Built():
                     origins.share(answer.upserts)
-                    return told, replace(answer, upserts=(*upserts, *answer.upserts))
+                    return sent, replace(answer, upserts=(*upserts, *answer.upserts))
 
-    async def _tell_again(self, snapshot: Snapshot, paths: tuple[str, ...]) -> None:
+    async def _resend(self, snapshot: Snapshot, paths: tuple[str, ...]) -> None:
         """Send contents of files once more, for the worker to verify outputs, without delaying other work."""
         process = self._process
         assert process is not None

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from lehr.base.diagnostics import Diagnostic, Position, Severity, errors
+from lehr.base.diagnostics import Diagnostic, Position, Severity, errors, file_problem
 from lehr.base.digest import digest_all, digest_bytes
 from lehr.base.documents import MAX_BYTES
 from lehr.generate.engine.assembly import ALL, Assembly, Unit
@@ -146,21 +146,21 @@ class Generators:
                 inputs = self._known_items(generator, fresh)
                 inputs |= self._file_inputs(generator, files, dirty, fresh)
                 self._update(generator, inputs, files)
-        anew = self._take_up_policies(types)
+        reloaded = self._load_policies(types)
         for generator in self._ordered:
             if not generator.over_files:
-                whole = fresh or generator.name in anew or generator.name not in self._ran
+                whole = fresh or generator.name in reloaded or generator.name not in self._ran
                 inputs = self._known_items(generator, whole) | self._asset_inputs(generator, whole)
                 self._update(generator, inputs, files)
         self._ran = {generator.name for generator in self._ordered}
-        self._policies.look_for_late()
+        self._policies.load_late()
         return [*self._problems, *self._unordered, *self._policies.problems]
 
     def _known_items(self, generator: Generator, fresh: bool) -> Inputs:
         """With other code, the same name may mean other items: check each before reusing it."""
         return dict.fromkeys(self._assembly.items(generator.name)) if fresh else {}
 
-    def _take_up_policies(self, types: str) -> set[str]:
+    def _load_policies(self, types: str) -> set[str]:
         """Load the deriving rules of policies; return names of those that changed."""
         before = {item.name: self._code_digests[item.name] for item in self._ordered if item.rule is not None}
         if self._policies.update():
@@ -273,7 +273,7 @@ class Generators:
                 else:
                     self._unfinished.discard(unit)
                     self._assembly.put(unit, kept)
-        arguments = dict(self._arguments(generator, wanted, files))
+        arguments = self._arguments(generator, wanted, files)
         if arguments:
             self._call(generator, arguments, wanted)
 
@@ -310,26 +310,17 @@ class Generators:
             death = None
 
     def _arguments(
-        self, generator: Generator, items: Mapping[str, str], files: Mapping[str, FileEntry]
-    ) -> Iterator[tuple[str, Argument]]:
+        self, generator: Generator, inputs: Mapping[str, str], files: Mapping[str, FileEntry]
+    ) -> dict[str, Argument]:
         """Arguments for the generator, by item."""
-        declaration = generator.found.declaration
-        if not items:
-            return
-        if declaration.reads is Reads.ASSETS:
-            yield ALL, [_view(asset) for asset in self._assets(generator)]
-        elif declaration.reads is Reads.ASSET:
-            for item in items:
-                asset = self._assembly.asset(AssetId(item))
-                if asset is not None:
-                    yield item, _view(asset)
-        elif declaration.reads is Reads.FILES:
-            paths = sorted(path for path in files if matcher(declaration.of)(path))
-            if self._fits(generator, ALL, paths, items, files):
-                yield ALL, list(map(SourceFile, paths, self._fetch(paths)))
-        else:
-            paths = [path for path in items if self._fits(generator, path, [path], items, files)]
-            yield from zip(paths, map(SourceFile, paths, self._fetch(paths)), strict=True)
+        paths = {item: self.paths_of(generator, item, files) for item in inputs}
+        items = [item for item in inputs if self._fits(generator, item, paths[item], inputs, files)]
+        if generator.found.declaration.reads is Reads.ASSET:
+            items = [item for item in items if self._assembly.asset(AssetId(item)) is not None]
+        wanted = [path for item in items for path in paths[item]]
+        contents = dict(zip(wanted, self._fetch(wanted), strict=True))
+        arguments = self.arguments_of(generator, items, contents) if items else ()
+        return dict(zip(items, arguments, strict=True))
 
     def _fits(
         self,
@@ -355,13 +346,12 @@ def _view(asset: Asset) -> AssetView:
 
 
 def _declares_nothing(path: str) -> Diagnostic:
-    return Diagnostic(
-        code="GEN021",
+    return file_problem(
+        "GEN021",
+        Position(path),
         what=f"{path} declares no generator",
         why="no function in it has a decorator such as `@for_each_file(...)`",
         fix="add the decorator; or, if other modules import it, start its name with `_`",
-        subject=path,
-        at=Position(path),
         severity=Severity.WARNING,
     )
 
@@ -371,8 +361,8 @@ def _too_large(generator: Generator, paths: list[str], size: int) -> Diagnostic:
     return Diagnostic(
         code="GEN011",
         what=f"{generator.name} reads {what}, {size:,} bytes, more than {MAX_INPUT_BYTES:,}",
-        why="a call is given its input whole",
-        fix="split the input, or mend the pattern",
+        why="a call receives all of its input at once",
+        fix="split the input, or fix the pattern",
         subject=generator.name,
         at=Position(paths[0]) if len(paths) == 1 else generator.at,
     )

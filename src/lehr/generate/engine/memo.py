@@ -149,7 +149,7 @@ class Memo:
             rows = self._ask(functools.partial(_rows_after, id=last))
             if not rows:
                 self._give_up(
-                    f"what is in force fills more than three quarters of {self._most_bytes:,} bytes"
+                    f"the outputs in force fill more than three quarters of {self._most_bytes:,} bytes"
                 )
                 return
             last = rows[-1][0]

@@ -17,7 +17,7 @@ from lehr.sdk.source import FileEntry, LeavesOut, Snapshot
 
 
 class Memory:
-    """What was sent to a worker and what it answered, so that both sides exchange only differences."""
+    """Everything sent to a worker and its answers, so that both sides exchange only differences."""
 
     def __init__(self) -> None:
         self._files: dict[str, FileEntry] = {}
@@ -38,15 +38,15 @@ class Memory:
         self._files = {}
         self._fresh = True
 
-    def told(self, told: Changed) -> None:
+    def record(self, sent: Changed) -> None:
         """Record that the worker knows these files."""
-        for path in told.gone:
+        for path in sent.gone:
             del self._files[path]
-        self._files.update((entry.path, entry) for entry in told.files)
+        self._files.update((entry.path, entry) for entry in sent.files)
 
-    def take(self, snapshot: Snapshot, told: Changed, built: Built) -> Generated:
-        """Everything that `snapshot` declares, after the worker was sent `told` and answered `built`."""
-        self.told(told)
+    def take(self, snapshot: Snapshot, sent: Changed, built: Built) -> Generated:
+        """Everything that `snapshot` declares, after the worker was sent `sent` and answered `built`."""
+        self.record(sent)
         touched: frozenset[AssetId] | None = frozenset()
         if not errors(built.diagnostics):
             if self._fresh:  # the worker knows no earlier answer, and has sent everything

@@ -12,12 +12,12 @@ from msgspec.structs import replace
 
 from lehr.base.diagnostics import Diagnostic, Position
 from lehr.generate.engine.schedule import Generator
-from lehr.generate.outcome.output import Addition, LeftOut, Output, gathered
+from lehr.generate.outcome.output import Addition, Output, UnsetFields, gathered
 from lehr.generate.outcome.problem_list import Collected
 from lehr.generate.sandbox.authors import Answer, Record
 from lehr.generate.typing.conversion import Place, convert, typed_addon
 from lehr.generate.typing.problems import quoted
-from lehr.generate.typing.unset_fields import left_out
+from lehr.generate.typing.unset_fields import unset_fields
 from lehr.model.asset import Asset, AssetId
 from lehr.model.provenance import Derivation
 from lehr.model.types import Registry
@@ -32,7 +32,7 @@ def output_of(answer: Answer, generator: Generator, inputs: str, item: str, regi
     """
     assets: list[Asset] = []
     additions: list[Addition] = []
-    nobody_wrote: list[LeftOut] = []
+    unset: list[UnsetFields] = []
     problems = Collected(generator.name, answer.diagnostics)
     called = _derivations(generator, item)
     origin = Position(item) if generator.found.declaration.reads is Reads.FILE else None
@@ -53,19 +53,19 @@ def output_of(answer: Answer, generator: Generator, inputs: str, item: str, regi
                 )
         else:
             asset, found = convert(value, registry, origin or at, _always(at), called(record.line))
-            problems.add(_told(found, record, called(record.line)))
+            problems.add(_with_record(found, record, called(record.line)))
             if asset is not None and _undeclared(generator, asset):
                 problems.add([_not_made(generator, asset, at)])
             elif asset is not None:
                 assets.append(asset)
-                nobody_wrote.append(left_out(value, asset, registry))
+                unset.append(unset_fields(value, asset, registry))
     return Output(
         inputs,
         tuple(assets),
         tuple(additions),
         problems.all(),
         answer.repeatable,
-        gathered(nobody_wrote),
+        gathered(unset),
     )
 
 
@@ -76,9 +76,9 @@ def _derivations(generator: Generator, item: str) -> Callable[[int], Derivation]
     return functools.cache(lambda line: Derivation(name, line, declared.reads.value, declared.of, one))
 
 
-def _told(problems: list[Diagnostic], record: Record, by: Derivation) -> list[Diagnostic]:
+def _with_record(problems: list[Diagnostic], record: Record, by: Derivation) -> list[Diagnostic]:
     """Add to `problems` which yielded asset they concern: the generator's line does not show that."""
-    made_of = f", made of {by.item}" if by.item else ""
+    made_of = f", made from {by.item}" if by.item else ""
     where = f"it is in {quoted(record.id)}{made_of}"
     return [replace(item, why=f"{item.why}; {where}" if item.why else where) for item in problems]
 
@@ -102,7 +102,7 @@ def _unreadable(generator: Generator, record: Record, at: Position) -> Diagnosti
         code="GEN027",
         what=f"{generator.name} yielded {quoted(record.id)} with a value that cannot be read",
         why="it is nested too deeply, or its numbers are too large",
-        fix="make it flatter",
+        fix="reduce the nesting",
         subject=generator.name,
         at=at,
     )
@@ -115,8 +115,9 @@ def _undeclared(generator: Generator, asset: Asset) -> bool:
 def _not_made(generator: Generator, asset: Asset, at: Position) -> Diagnostic:
     return Diagnostic(
         code="GEN029",
-        what=f"{generator.name} yielded {quoted(asset.id)}, a {asset.type}, which it does not say it makes",
-        why="generators over assets are ordered by what they say they make",
+        what=f"{generator.name} yielded {quoted(asset.id)}, a {asset.type}, which its decorator does not "
+        "declare",
+        why="generators over assets run in the order of the types that they declare",
         fix=f'write `makes="{asset.type}"` in its decorator',
         subject=generator.name,
         at=at,

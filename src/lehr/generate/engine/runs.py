@@ -123,22 +123,16 @@ class Run:
 
     def _death(self, ended: forks.Ended, subject: str, at: Position) -> Diagnostic:
         limits = self._limits
-        fix = "look for a loop that does not end"
-        why = _tail(ended.printed)
+        code, why, fix = "GEN024", _tail(ended.printed), "look for an endless loop"
         match ended.overran:
             case Overrun.TIME:
-                code, what = (
-                    "GEN024",
-                    f"{subject} gave no answer for {limits.wall_seconds:g} seconds, and was ended",
-                )
-                fix = "look for a loop that does not end, or for something it waits for"
+                what = f"{subject} did not answer for {limits.wall_seconds:g} seconds and was stopped"
+                fix = "look for an endless loop, or for something that it waits for"
             case Overrun.PROCESSOR:
-                code = "GEN024"
-                what = (
-                    f"{subject} used more than {limits.cpu_seconds} seconds of processor time, and was ended"
-                )
+                used = f"more than {limits.cpu_seconds} seconds of processor time"
+                what = f"{subject} used {used} and was stopped"
             case Overrun.PROCESSOR_IN_ALL | Overrun.TIME_IN_ALL:
-                code, what = "GEN024", f"{subject} used up the {ended.overran} of its calls, and was ended"
+                what = f"{subject} used up the {ended.overran} of its calls and was stopped"
                 why = (
                     f"its calls together may use {limits.cpu_seconds} s of processor time, "
                     f"plus {limits.cpu_seconds_per_call:g} s for each call and "
@@ -147,20 +141,18 @@ class Run:
                 )
                 fix = "make it faster, or split it into several generators"
             case Overrun.ANSWER:
-                code, what = (
-                    "GEN025",
-                    f"{subject} yielded more than {limits.answer_bytes:,} bytes, and was ended",
-                )
+                code = "GEN025"
+                what = f"{subject} yielded more than {limits.answer_bytes:,} bytes and was stopped"
             case Overrun.ANSWERS:
                 return _garbled(subject, at)
             case _ if ended.status == forks.EXIT_NO_MEMORY:
-                code, what = "GEN025", f"{subject} used up its memory"
-                fix = "look for a collection that grows without end"
+                code, what = "GEN025", f"{subject} ran out of memory"
+                fix = "look for a collection that grows without limit"
             case _ if ended.status == FILTERED:
                 return _filtered(ended.printed, subject, at)
             case _:
                 how = f"by signal {-ended.status}" if ended.status < 0 else f"with exit code {ended.status}"
-                code, what = "GEN026", f"the process of {subject} ended {how} before it had finished"
+                code, what = "GEN026", f"the process of {subject} ended {how} before it finished"
                 fix = "a generator must neither exit nor crash the interpreter"
         return Diagnostic(code=code, what=what, why=why, fix=fix, subject=subject, at=at)
 
@@ -225,9 +217,9 @@ class _Answers:
 def _garbled(subject: str, at: Position) -> Diagnostic:
     return Diagnostic(
         code="GEN026",
-        what=f"the process of {subject} gave an answer that cannot be read",
-        why="something else wrote to the descriptor that answers go through",
-        fix="a generator must leave file descriptors alone",
+        what=f"the process of {subject} sent an answer that cannot be read",
+        why="something wrote to the file descriptor that answers are sent through",
+        fix="a generator must not write to file descriptors",
         subject=subject,
         at=at,
     )
@@ -239,9 +231,9 @@ def _filtered(printed: bytes, subject: str, at: Position) -> Diagnostic:
     inner = next((Position(file, int(line)) for file, line in places if file[0] not in "/<"), at)
     return Diagnostic(
         code="GEN023",
-        what=f"{subject} asked the system for what generators may not have, and was ended",
-        why="native code that it calls wanted a socket, a process, or what belongs to another one",
-        fix="read what is needed from source files, as the argument",
+        what=f"{subject} made a system call that generators may not make, and was stopped",
+        why="native code that it calls tried to use a socket or another process",
+        fix="read the data from source files, as the argument",
         subject=subject,
         at=inner,
     )

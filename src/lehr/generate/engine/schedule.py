@@ -109,14 +109,14 @@ def _problems(generator: Generator, registry: Registry) -> list[Diagnostic]:
     if generator.over_files:
         reason = glob_problem(declaration.of)
         if reason is not None:
-            what = f"{generator.name} reads files by a pattern that cannot be used: {quoted(declaration.of)}"
-            problems.append(_problem(generator, what, reason, "mend the pattern"))
+            what = f"{generator.name} reads files with a pattern that is not valid: {quoted(declaration.of)}"
+            problems.append(_problem(generator, what, reason, "fix the pattern"))
         return problems
     reads = generator.selector.types
     for type_name in (*reads, *declaration.makes):
         known = type_name in registry.types
         if not known and not (type_name in reads and fnmatch.filter(registry.types, type_name)):
-            what = f"{generator.name} names the asset type {quoted(type_name)}, which there is not"
+            what = f"{generator.name} names the asset type {quoted(type_name)}, which does not exist"
             fix = did_you_mean(type_name, registry.types, f"known types: {', '.join(sorted(registry.types))}")
             problems.append(_problem(generator, what, "", fix))
     return problems
@@ -133,9 +133,9 @@ def _cycle(generators: Sequence[Generator]) -> Diagnostic:
     chain = " -> ".join(item.name for item in generators)
     return Diagnostic(
         code="GEN031",
-        what=f"generators read each other's assets in a circle: {chain}",
+        what=f"generators read each other's assets in a cycle: {chain}",
         why="each would have to run before the other",
-        fix="let one of them read files or other types, or make another type",
+        fix="let one of them read files or other types, or make a different type",
         subject=generators[0].name,
         at=first.at,
     )
@@ -145,8 +145,8 @@ def _matches_what_it_makes(generator: Generator, rule: DerivingRule) -> Diagnost
     return Diagnostic(
         code="GEN031",
         what=f"policy `{rule.policy}` may match what its `{rule.name}` makes: assets of {rule.makes}",
-        why="it would make one for each that it has made, and so on; the order is told by types alone",
-        fix=f"name `types` under `select` of its `match` that are not {rule.makes}, or make another type",
+        why="it would make one for each that it has made, and so on; only types determine the order",
+        fix=f"name `types` under `select` of its `match` other than {rule.makes}, or make a different type",
         subject=rule.policy,
         at=generator.at,
     )

@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 import msgspec
 
 from lehr.base import documents
-from lehr.base.diagnostics import Diagnostic, Position, Severity
+from lehr.base.diagnostics import Diagnostic, Position, Severity, file_problem
 from lehr.base.digest import digest_all
 from lehr.base.documents import MAX_BYTES
 from lehr.generate.engine.runs import Run
@@ -78,7 +78,7 @@ class TypeFiles:
     def _unusable(self, path: str) -> Iterator[Diagnostic]:
         if path in self._problems:
             fix = "write it with `protoc --descriptor_set_out --include_imports`, or `buf build`"
-            yield type_problem(f"{path} is no descriptor set", self._problems[path], fix, Position(path))
+            yield type_problem(f"{path} is not a descriptor set", self._problems[path], fix, Position(path))
 
     def _of_module(self, path: str, inputs: str, registry: Registry) -> Output:
         module = self._run.describe_types(path, self._code)
@@ -105,12 +105,11 @@ def _always(at: Position) -> Place:
 
 
 def _declares_nothing(path: str) -> Diagnostic:
-    return Diagnostic(
-        code="GEN015",
+    return file_problem(
+        "GEN015",
+        Position(path),
         what=f"{path} declares no type",
         why="no class in it has the decorator `@asset_type(...)` or `@addon_type(...)`",
         fix="add the decorator; or, if other modules import it, start its name with `_`",
-        subject=path,
-        at=Position(path),
         severity=Severity.WARNING,
     )

@@ -24,7 +24,6 @@ from lehr.base.clock import Clock, SystemClock
 from lehr.generate.engine.build import Build
 from lehr.generate.engine.installed import digest_of_installed
 from lehr.generate.engine.memo import Memo
-from lehr.generate.engine.other_forker import Elsewhere
 from lehr.generate.engine.runs import Fork, Run
 from lehr.generate.outcome.problem_list import reported
 from lehr.generate.outcome.protocol import (
@@ -41,9 +40,65 @@ from lehr.generate.outcome.protocol import (
 )
 from lehr.generate.sandbox import forks
 from lehr.generate.sandbox.denials import preload
-from lehr.generate.sandbox.forker import Forker
+from lehr.generate.sandbox.forker import Forker, OtherForker
 from lehr.generate.sandbox.forks import OVERTAKE, Ended, Take, Work
+from lehr.generate.sandbox.meter import Overrun
 from lehr.model.types import Registry
+
+# --- rebuilds for verification, in another interpreter with another hash seed ----
+
+_PAUSE_SECONDS = 5.0
+
+
+class LazyForker:
+    """An `OtherForker` for a worker: started on first use, and again after it has died.
+
+    Args:
+        interrupt: descriptor that the worker must serve first.
+        chance: makes each of them different.
+        pause: seconds between two calls, which leave the processor to others.
+    """
+
+    def __init__(
+        self,
+        limits: SandboxLimits,
+        clock: Clock,
+        interrupt: int,
+        chance: Chance,
+        pause: float = _PAUSE_SECONDS,
+    ) -> None:
+        self._interrupt = interrupt
+        self._chance = chance
+        self._clock = clock
+        self._pause = pause
+        self._due = clock.monotonic()
+        self._other: OtherForker | None = None
+        self.run = Run(limits, clock, self._call, self._call)
+
+    def ready(self) -> bool:
+        """Whether it has started and its pause is over. Starts it."""
+        if self._other is None:
+            seed = int(self._chance.uniform(1, 1 << 32))
+            # Objects are placed by the system's allocator, and sets have another order.
+            self._other = OtherForker({"PYTHONHASHSEED": str(seed), "PYTHONMALLOC": "malloc"})
+        return self._other.ready() and self._clock.monotonic() >= self._due
+
+    def close(self) -> None:
+        """End it, if it exists."""
+        if self._other is not None:
+            self._other.close()
+            self._other = None
+
+    def _call(self, work: Work, limits: SandboxLimits, clock: Clock, take: Take) -> Ended:
+        try:
+            if self._other is not None:
+                return self._other.run(work, limits, clock, take, self._interrupt)
+        except (EOFError, OSError):
+            self.close()
+        finally:
+            self._due = clock.monotonic() + self._pause
+        return Ended(b"", Overrun.INTERRUPTED, 0)
+
 
 T = TypeVar("T")
 
@@ -123,12 +178,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     with (
         contextlib.closing(Forker()) as forker,
         contextlib.closing(_memo(options)) as memo,
-        contextlib.closing(Elsewhere(_brief(limits), clock, channel.incoming, Chance())) as elsewhere,
+        contextlib.closing(LazyForker(_brief(limits), clock, channel.incoming, Chance())) as elsewhere,
     ):
         overtaken = _Overtaken()
         call = functools.partial(forker.run, interrupt=overtaken.descriptor)
         call_many = functools.partial(forks.run, interrupt=overtaken.descriptor)
-        run = Run(limits, clock, _telling(call, channel), _telling(call_many, channel), forker.run)
+        run = Run(
+            limits, clock, _with_progress(call, channel), _with_progress(call_many, channel), forker.run
+        )
         _serve(channel, Build(registry, channel.fetch, run, memo, elsewhere), memo, overtaken)
 
 
@@ -160,13 +217,13 @@ def _serve(channel: Channel, build: Build, memo: Memo, overtaken: _Overtaken) ->
         if problem:
             channel.send(Unkept(problem))
         _answer(channel, built)
-        _pass_time(channel, build.idle())
+        _work_until_input(channel, build.idle())
         if built.again:
-            told = channel.receive(Contents)
-            if told is None:
+            received = channel.receive(Contents)
+            if received is None:
                 return
-            build.verify(told.contents)
-            _pass_time(channel, build.idle())
+            build.verify(received.contents)
+            _work_until_input(channel, build.idle())
 
 
 def _brief(limits: SandboxLimits) -> SandboxLimits:
@@ -179,7 +236,7 @@ def _memo(options: argparse.Namespace) -> Memo:
     return Memo(options.memo, digest_of_installed(options.registry, options.limits) if options.memo else "")
 
 
-def _pass_time(channel: Channel, work: Iterator[None]) -> None:
+def _work_until_input(channel: Channel, work: Iterator[None]) -> None:
     """Do `work` until newer input arrives."""
     while not channel.waiting():
         try:
@@ -188,7 +245,7 @@ def _pass_time(channel: Channel, work: Iterator[None]) -> None:
             return
 
 
-def _telling(run: Fork, channel: Channel) -> Fork:
+def _with_progress(run: Fork, channel: Channel) -> Fork:
     """`run` that regularly notifies the parent of progress, however long it takes."""
 
     def telling(work: Work, limits: SandboxLimits, clock: Clock, take: Take) -> Ended:

@@ -26,7 +26,7 @@ import msgspec
 from msgspec.structs import replace
 
 from lehr.base import documents
-from lehr.base.diagnostics import Diagnostic, Position
+from lehr.base.diagnostics import Diagnostic, Position, file_problem
 from lehr.base.pointers import pointer
 from lehr.generate.outcome.globs import glob_problem
 from lehr.generate.typing.problems import did_you_mean, problems_of, quoted
@@ -101,13 +101,12 @@ class Workspace(msgspec.Struct, frozen=True):
 
 def missing_workspace() -> Diagnostic:
     """The workspace file is missing."""
-    return Diagnostic(
-        code="GEN001",
+    return file_problem(
+        "GEN001",
+        Position(WORKSPACE_FILE),
         what=f"there is no {WORKSPACE_FILE} here",
-        why="it names the partition, and which files declare assets",
-        fix="`lehr init DIR` makes one; or add the file with the line `partition: NAME`",
-        subject=WORKSPACE_FILE,
-        at=Position(WORKSPACE_FILE),
+        why="it names the partition and the files that declare assets",
+        fix="`lehr init DIR` creates one; or add the file with the line `partition: NAME`",
     )
 
 
@@ -117,23 +116,17 @@ def read_workspace(content: bytes) -> tuple[Workspace | None, list[Diagnostic]]:
     if loaded.diagnostics:
         return None, list(loaded.diagnostics)
     if len(loaded.documents) != 1 or not isinstance(loaded.documents[0].value, dict):
-        return None, [_problem("it is not one mapping", "write `partition: NAME`", Position(WORKSPACE_FILE))]
+        at = Position(WORKSPACE_FILE)
+        return None, [_problem("it is not a single mapping", "write `partition: NAME`", at)]
     document = loaded.documents[0]
     problems = [
-        Diagnostic(
-            code="GEN002",
-            what=f"{WORKSPACE_FILE}: {item.what}",
-            why=item.why,
-            fix=item.fix,
-            subject=WORKSPACE_FILE,
-            at=document.position(item.pointer),
-        )
+        _problem(item.what, item.fix, document.position(item.pointer), item.why)
         for item in problems_of(document.value, _File)
     ]
     if problems:
         return None, problems
     file = msgspec.convert(document.value, _File)
-    problems = _value_problems(file, document)
+    problems = list(_value_problems(file, document))
     if problems:
         return None, problems
     limits = Limits(**{name: getattr(file, name) for name in Limits.__struct_fields__})
@@ -148,60 +141,47 @@ def unknown_types(workspace: Workspace, known: Collection[str]) -> Iterator[Diag
     for name, at in workspace.named:
         if name not in known:
             fix = did_you_mean(name, known, f"known types: {', '.join(sorted(known))}")
-            yield _problem(
-                f"there is no asset type {quoted(name)}", fix, at, "it would never be judged by this"
-            )
+            yield _problem(f"there is no asset type {quoted(name)}", fix, at, "the setting would never apply")
 
 
-def _value_problems(file: _File, document: documents.Document) -> list[Diagnostic]:
-    problems = []
-    reason = partition_problem(file.partition)
-    if reason is not None:
-        where = document.position("/partition")
-        problems.append(
-            _problem(
-                f"{quoted(file.partition)} cannot name a partition", "choose another name", where, reason
-            )
-        )
+def _value_problems(file: _File, document: documents.Document) -> Iterator[Diagnostic]:
+    def at(*parts: str | int) -> Position:
+        return document.position(pointer(parts))
+
+    if reason := partition_problem(file.partition):
+        what = f"{quoted(file.partition)} is not a valid partition name"
+        yield _problem(what, "choose another name", at("partition"), reason)
     for key in _PATTERNS:
         for index, pattern in enumerate(getattr(file, key)):
-            reason = glob_problem(pattern)
-            if reason is not None:
-                where = document.position(f"/{key}/{index}")
-                problems.append(
-                    _problem(f"pattern {quoted(pattern)} cannot be used", "mend the pattern", where, reason)
-                )
+            if reason := glob_problem(pattern):
+                what = f"pattern {quoted(pattern)} is not valid"
+                yield _problem(what, "fix the pattern", at(key, index), reason)
     for id in file.let_go:
-        reason = id_problem(id)
-        if reason is not None:
-            where = document.position(pointer(["let_go", id]))
-            problems.append(
-                _problem(f"{quoted(id)} in let_go is no asset id", "write the id as it was", where, reason)
-            )
+        if reason := id_problem(id):
+            what = f"{quoted(id)} in `let_go` is not a valid asset id"
+            yield _problem(what, "write the id that the asset had", at("let_go", id), reason)
     for index, item in enumerate(file.acknowledge):
         if item.code not in ACKNOWLEDGEABLE:
             what = f"{quoted(item.code)} cannot be acknowledged"
-            fix = did_you_mean(item.code, ACKNOWLEDGEABLE, f"these can: {', '.join(ACKNOWLEDGEABLE)}")
-            problems.append(_problem(what, fix, document.position(f"/acknowledge/{index}/code")))
+            fix = did_you_mean(item.code, ACKNOWLEDGEABLE, f"codes that can: {', '.join(ACKNOWLEDGEABLE)}")
+            yield _problem(what, fix, at("acknowledge", index, "code"))
     for name, value in file.sources.items():
-        problems.extend(_source_problems(name, value, document))
+        yield from _source_problems(name, value, document)
         if isinstance(value, dict) and value.get("partition") == file.partition:
-            where = document.position(pointer(["sources", name, "partition"]))
-            why = "what it would read of itself is what it has made of that"
-            fix = "name another partition, or delete the source"
-            problems.append(_problem(f"{file.partition} cannot be a source of itself", fix, where, why))
-    return problems
+            why = "it would read its own result"
+            fix = "name a different partition, or delete the source"
+            what = f"{file.partition} cannot be its own source"
+            yield _problem(what, fix, at("sources", name, "partition"), why)
 
 
 def _source_problems(name: str, value: Any, document: documents.Document) -> Iterator[Diagnostic]:
     at = ["sources", name]
-    reason = name_problem(name)
-    if reason is not None:
+    if reason := name_problem(name):
         where = document.position(pointer(at))
-        yield _problem(f"{quoted(name)} cannot name a source", "choose another name", where, reason)
+        yield _problem(f"{quoted(name)} is not a valid source name", "choose another name", where, reason)
     kind = kind_of(value)
     if kind is None:
-        what = f"`sources.{name}` does not say what kind of source it is"
+        what = f"`sources.{name}` must have exactly one kind of source"
         fix = f"write a mapping with one of {', '.join(KINDS)}"
         yield _problem(what, fix, document.position(pointer(at)))
         return
@@ -228,6 +208,4 @@ def _explicit(document: documents.Document) -> dict[str, Position]:
 
 
 def _problem(what: str, fix: str, at: Position, why: str = "") -> Diagnostic:
-    return Diagnostic(
-        code="GEN002", what=f"{WORKSPACE_FILE}: {what}", why=why, fix=fix, subject=WORKSPACE_FILE, at=at
-    )
+    return file_problem("GEN002", at, what=f"{WORKSPACE_FILE}: {what}", why=why, fix=fix)

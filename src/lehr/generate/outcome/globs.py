@@ -28,11 +28,11 @@ def glob_problem(pattern: str) -> str | None:
     if any(part in ("", ".", "..") for part in segments):
         return "it has an empty part, `.` or `..`; patterns name paths inside the workspace"
     if any("**" in part and part != "**" for part in segments):
-        return "`**` stands alone between slashes"
+        return "`**` must be alone between slashes"
     if not all(_BRACES.fullmatch(part) for part in segments):
-        return "its braces are not balanced, stand within each other, or hold a slash"
+        return "its braces are unbalanced, nested, or contain a slash"
     if any(math.prod(map(len, _choices(part))) > _MAX_NAMES for part in segments):
-        return f"the braces between two slashes stand for more than {_MAX_NAMES} names"
+        return f"the braces between two slashes expand to more than {_MAX_NAMES} names"
     return None
 
 

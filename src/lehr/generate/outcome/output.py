@@ -12,7 +12,7 @@ from lehr.model.asset import Asset, AssetId
 from lehr.model.evolution import FIRST
 from lehr.model.provenance import Derivation
 
-LeftOut = tuple[str, ...]
+UnsetFields = tuple[str, ...]
 """JSON pointers into an asset's document."""
 
 
@@ -37,7 +37,7 @@ class Addition(msgspec.Struct, frozen=True):
         return Position(self.by.module, self.by.line)
 
 
-class LeftOutOf(msgspec.Struct, frozen=True, array_like=True):
+class UnsetFieldsOf(msgspec.Struct, frozen=True, array_like=True):
     """Fields that assets leave unset (`lehr.generate.typing.unset_fields`); equal answers are stored once.
 
     Attributes:
@@ -45,19 +45,19 @@ class LeftOutOf(msgspec.Struct, frozen=True, array_like=True):
         of: for each asset the index of its answer; empty if no asset leaves anything out.
     """
 
-    answers: tuple[LeftOut, ...] = ()
+    answers: tuple[UnsetFields, ...] = ()
     of: tuple[int, ...] = ()
 
-    def __getitem__(self, place: int) -> LeftOut:
+    def __getitem__(self, place: int) -> UnsetFields:
         return self.answers[self.of[place]] if self.of else ()
 
 
-def gathered(found: Sequence[LeftOut]) -> LeftOutOf:
+def gathered(found: Sequence[UnsetFields]) -> UnsetFieldsOf:
     """The unset fields of each asset, in the order of the assets."""
     places = {answer: place for place, answer in enumerate(dict.fromkeys(found))}
     if set(places) <= {()}:
-        return LeftOutOf()
-    return LeftOutOf(tuple(places), tuple(places[answer] for answer in found))
+        return UnsetFieldsOf()
+    return UnsetFieldsOf(tuple(places), tuple(places[answer] for answer in found))
 
 
 class Output(msgspec.Struct, frozen=True):
@@ -67,7 +67,7 @@ class Output(msgspec.Struct, frozen=True):
         inputs: digest or id of all inputs: while it stays the same, so does the output.
         repeatable: False if something outside the input affected it (a time limit), so that it must be
             rebuilt next time.
-        left_out: unset fields of each asset.
+        unset_fields: unset fields of each asset.
     """
 
     inputs: str
@@ -75,4 +75,4 @@ class Output(msgspec.Struct, frozen=True):
     additions: tuple[Addition, ...] = ()
     diagnostics: tuple[Diagnostic, ...] = ()
     repeatable: bool = True
-    left_out: LeftOutOf = LeftOutOf()
+    unset_fields: UnsetFieldsOf = UnsetFieldsOf()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from lehr.base.diagnostics import Diagnostic, Position, Severity, errors, in_order
+from lehr.base.diagnostics import Diagnostic, Position, Severity, errors, file_problem, in_order
 from lehr.base.documents import MAX_BYTES, MAX_PROBLEMS
 from lehr.sdk.source import FileEntry
 
@@ -37,7 +37,7 @@ class Collected:
         return self._errors > MAX_PROBLEMS
 
     def all(self) -> tuple[Diagnostic, ...]:
-        """Problems in the order found. If there are too many, the last one says so."""
+        """Problems in the order found. If there are too many, the last one reports that."""
         if not self.full:
             return tuple(self._diagnostics)
         shown, rest = self._diagnostics[:MAX_PROBLEMS], self._diagnostics[MAX_PROBLEMS:]
@@ -57,19 +57,18 @@ def reported(diagnostics: Sequence[Diagnostic]) -> tuple[Diagnostic, ...]:
         in_order(diagnostics), key=lambda item: (not item.confidential, item.severity is not Severity.ERROR)
     )
     first = listed[MAX_REPORTED]
-    what = f"there are {len(listed) - MAX_REPORTED:,} problems more"
+    what = f"there are {len(listed) - MAX_REPORTED:,} more problems"
     return (*listed[:MAX_REPORTED], _more(what, first.subject, first.at, first.severity))
 
 
 def too_large(entry: FileEntry) -> Diagnostic:
     """A file that was not read."""
-    return Diagnostic(
-        code="GEN011",
+    return file_problem(
+        "GEN011",
+        Position(entry.path),
         what=f"the file has {entry.size:,} bytes, more than {MAX_BYTES:,}",
-        why="files of intent are read whole, by people too",
+        why="files of intent are read as a whole, also by reviewers",
         fix="split it",
-        subject=entry.path,
-        at=Position(entry.path),
     )
 
 
@@ -77,8 +76,8 @@ def _more(what: str, subject: str, at: Position | None, severity: Severity) -> D
     return Diagnostic(
         code="GEN036",
         what=what,
-        why="nobody reads them all, and they would take more room than what they are about",
-        fix="mend those that are shown first",
+        why="a list of all of them would be larger than the intent itself",
+        fix="fix those shown first",
         subject=subject,
         at=at,
         severity=severity,

@@ -14,7 +14,7 @@ from lehr.generate.outcome.output import Output, gathered
 from lehr.generate.policies.mutation_problems import no_answer
 from lehr.generate.typing.conversion import Place, convert
 from lehr.generate.typing.problems import quoted, show
-from lehr.generate.typing.unset_fields import left_out
+from lehr.generate.typing.unset_fields import unset_fields
 from lehr.model.addons import TURNDOWN
 from lehr.model.asset import Asset, AssetId
 from lehr.model.policy import Policy
@@ -49,9 +49,9 @@ class DerivingRule(NamedTuple):
         return self.matching.select
 
     @property
-    def told(self) -> str:
-        """The rule, for people."""
-        return f"policy `{self.policy}`, `{self.name}`"
+    def description(self) -> str:
+        """Description of the rule for messages."""
+        return f"rule `{self.name}` of policy `{self.policy}`"
 
     def output(self, asset: Asset, inputs: str, registry: Registry) -> Output:
         """The asset made for `asset`."""
@@ -64,7 +64,7 @@ class DerivingRule(NamedTuple):
             value = self.fill(values)
         except NoAnswerError as error:
             at = self.place(self.at)
-            return Output(inputs, diagnostics=(no_answer(f"{self.told},", asset, at, str(error)),))
+            return Output(inputs, diagnostics=(no_answer(self.description, asset, at, str(error)),))
         turndown = values["addons"].get(TURNDOWN)
         if turndown is not None:
             value["addons"] = {TURNDOWN: turndown, **value["addons"]}
@@ -79,18 +79,18 @@ class DerivingRule(NamedTuple):
         problems = tuple(replace(item, why=self._made_for(item.why, asset)) for item in found)
         if made is None:
             return Output(inputs, diagnostics=problems)
-        nobody_wrote = gathered([left_out(value, made, registry)])
-        return Output(inputs, (made,), diagnostics=problems, left_out=nobody_wrote)
+        unset = gathered([unset_fields(value, made, registry)])
+        return Output(inputs, (made,), diagnostics=problems, unset_fields=unset)
 
     def _made_for(self, why: str, asset: Asset) -> str:
-        return f"{why}; {self.told}, makes it for {quoted(asset.id)}".removeprefix("; ")
+        return f"{why}; {self.description} makes it for {quoted(asset.id)}".removeprefix("; ")
 
     def _no_id(self, asset: Asset, value: Any, at: Position) -> Diagnostic:
         return Diagnostic(
             code="GEN004",
-            what=f"{show(value)} cannot be an asset id",
+            what=f"{show(value)} is not a valid asset id",
             why=self._made_for("", asset),
-            fix="write a text around the expression: `check/{{ payload.number }}`",
+            fix="write text around the expression: `check/{{ payload.number }}`",
             subject=self.policy,
             at=at,
         )

@@ -51,9 +51,9 @@ class MutationRule(NamedTuple):
     place: Place
 
     @property
-    def told(self) -> str:
-        """The rule, for people."""
-        return f"policy `{self.policy}`, `{self.name}`"
+    def description(self) -> str:
+        """Description of the rule for messages."""
+        return f"rule `{self.name}` of policy `{self.policy}`"
 
     @property
     def declared(self) -> DeclaredGenerator:

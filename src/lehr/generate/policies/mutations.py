@@ -19,8 +19,8 @@ from lehr.base.digest import canonical
 from lehr.base.pointers import pointer
 from lehr.cel import NoAnswerError
 from lehr.compiled_policies.policy import NEVER_CHANGED, values_of
-from lehr.generate.outcome.output import LeftOut
-from lehr.generate.policies.mutation_problems import conflict, misfit, not_at_rest, rule_has_no_answer
+from lehr.generate.outcome.output import UnsetFields
+from lehr.generate.policies.mutation_problems import conflict, put_problem, rule_has_no_answer, unstable
 from lehr.generate.policies.mutation_rules import MutationRule, Path, Put
 from lehr.generate.typing.conversion import convert
 from lehr.model.asset import Asset
@@ -52,16 +52,16 @@ class Mutations:
             return ()
         return tuple(rule for rule in self.rules if rule.matching.may_match(type))
 
-    def applied(self, asset: Asset, left_out: Callable[[], LeftOut]) -> Mutated:
+    def applied(self, asset: Asset, unset_fields: Callable[[], UnsetFields]) -> Mutated:
         """`asset` with all mutations applied; `asset` itself if there are none.
 
         Args:
-            left_out: returns its unset fields; called only if a rule applies.
+            unset_fields: returns its unset fields; called only if a rule applies.
         """
         rules = [rule for rule in self.of_type(asset.type) if rule.matching.may_concern(asset)]
         if not rules:
             return Mutated(asset)
-        work = _Work(asset, left_out)
+        work = _Work(asset, unset_fields)
         for rule in rules:
             work.apply(rule)
         if work.problems:
@@ -70,7 +70,7 @@ class Mutations:
         if not changes:
             return Mutated(asset)
         changed, problems = self._converted(work, changes)
-        problems = problems or _restless(changed, work, rules)
+        problems = problems or _unstable_changes(changed, work, rules)
         if problems:
             return Mutated(asset, tuple(problems))
         marks = sorted({*asset.annotated_by, *(put.leaf.mark for put in changes)})
@@ -98,7 +98,7 @@ class Mutations:
             changers = [put.rule for put in changes]
             at = Position("")
             return before, [
-                misfit(item, before, changers, sources.get(item.at or at)) for item in errors(found)
+                put_problem(item, before, changers, sources.get(item.at or at)) for item in errors(found)
             ]
         return replace(asset, origin=before.origin), []
 
@@ -111,13 +111,13 @@ class _Work:
         puts: the values put, by path, even if they were already there.
     """
 
-    def __init__(self, before: Asset, left_out: Callable[[], LeftOut]) -> None:
+    def __init__(self, before: Asset, unset_fields: Callable[[], UnsetFields]) -> None:
         self.before = before
         self.values = values_of(before)
         self.puts: dict[Path, Put] = {}
         self.problems: list[Diagnostic] = []
         self._written = values_of(before)
-        self._ask_left_out = left_out
+        self._find_unset_fields = unset_fields
 
     def changes(self) -> list[Put]:
         """The values that were put and are not written in intent."""
@@ -153,15 +153,15 @@ class _Work:
         return self._was_written(path)
 
     @functools.cached_property
-    def _left_out(self) -> LeftOut:
-        return self._ask_left_out()
+    def _unset_fields(self) -> UnsetFields:
+        return self._find_unset_fields()
 
     def _was_written(self, path: Path) -> bool:
         value: Any = self._written
         for step, place in _steps(path):
             if not isinstance(value, dict):
                 return True
-            if step not in value or place in self._left_out:
+            if step not in value or place in self._unset_fields:
                 return False
             value = value[step]
         return True
@@ -196,7 +196,7 @@ class _Work:
             inner[path[-1]] = _own(new.value)
 
 
-def _restless(changed: Asset, work: _Work, rules: Iterable[MutationRule]) -> list[Diagnostic]:
+def _unstable_changes(changed: Asset, work: _Work, rules: Iterable[MutationRule]) -> list[Diagnostic]:
     """Changes that the rules would make to their own result."""
     values = values_of(changed)
     found: list[Diagnostic] = []
@@ -210,7 +210,7 @@ def _restless(changed: Asset, work: _Work, rules: Iterable[MutationRule]) -> lis
                     continue
                 value = leaf.fill(values)
                 if not _same(_at(values, leaf.path) if put is None else put.value, value):
-                    found.append(not_at_rest(changed, rule, leaf, value))
+                    found.append(unstable(changed, rule, leaf, value))
         except NoAnswerError as error:
             found.append(rule_has_no_answer(rule, changed, at, str(error)))
     return found

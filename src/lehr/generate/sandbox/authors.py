@@ -136,11 +136,8 @@ def describe(path: str, code: Mapping[str, bytes], limits: SandboxLimits, send: 
         uses = closure(path, code, _loaded())
         send(_encode(Module(tuple(found), tuple(printed), uses)))
     except BaseException as err:  # also those that are meant to end a program
-        send(
-            _encode(
-                Module((), tuple(_explain(err, path, Position(path), code, "GEN020", "cannot be imported")))
-            )
-        )
+        problems = _explain(err, path, Position(path), code, "GEN020", "cannot be imported")
+        send(_encode(Module((), tuple(problems))))
 
 
 def describe_types(path: str, code: Mapping[str, bytes], limits: SandboxLimits, send: Send) -> None:
@@ -152,11 +149,8 @@ def describe_types(path: str, code: Mapping[str, bytes], limits: SandboxLimits, 
             found = [_declared_type(path, mark, kind) for mark, kind in declared_classes(vars(module))]
         send(_encode(Types(tuple(found), tuple(printed))))
     except BaseException as err:  # also those that are meant to end a program
-        send(
-            _encode(
-                Types((), tuple(_explain(err, path, Position(path), code, "GEN020", "cannot be imported")))
-            )
-        )
+        problems = _explain(err, path, Position(path), code, "GEN020", "cannot be imported")
+        send(_encode(Types((), tuple(problems))))
 
 
 def _declared_type(path: str, mark: DeclaredClass, kind: type[msgspec.Struct]) -> FoundType:
@@ -214,8 +208,8 @@ def _listening(subject: str, at: Position, problems: list[Diagnostic]) -> Iterat
             Diagnostic(
                 code="GEN028",
                 what=f"{subject} prints",
-                why="nobody sees what generators print",
-                fix="delete the print, or raise an error that says it",
+                why="the output of generators is discarded",
+                fix="delete the print, or raise an error with this message",
                 subject=subject,
                 at=at,
                 severity=Severity.WARNING,
@@ -250,7 +244,7 @@ def _records(function: Any, argument: Argument, most: int) -> list[Record]:
         size += len(record.body) + len(record.id) + _FRAMING
         if size > most:  # reported while there is memory for it
             what = f"it yielded more than {most:,} bytes"
-            raise WrongYieldError("GEN025", what, "look for a loop that does not end", record.line)
+            raise WrongYieldError("GEN025", what, "look for an endless loop", record.line)
         records.append(record)
     return records
 
@@ -344,27 +338,24 @@ def _explain(
 ) -> list[Diagnostic]:
     """Why the generator or module `subject` failed, and where in the author's code, or else `declared`."""
     at = _place(err, code) or declared
-    fix = "mend it at this line, or what it was called with"
+    fix = "fix this line, or the input of the call"
     match err:
         case UnreadableFileError() if errors(err.diagnostics):
             return list(err.diagnostics)
         case UnreadableFileError():
-            why = "it raised UnreadableFileError without an error that says what is wrong"
+            why = "it raised UnreadableFileError without an error that describes the problem"
         case WrongYieldError():
             failed, why, fix, at = err.code, str(err), err.fix, Position(declared.file, err.line)
         case DeniedError():
-            failed, why, fix = "GEN023", str(err), "read what is needed from source files, as the argument"
+            failed, why, fix = "GEN023", str(err), "read the data from source files, as the argument"
         case LimitError():
-            failed, why, fix = "GEN024", "it used up its processor time", "look for a loop that does not end"
+            failed, why, fix = "GEN024", "it used up its processor time", "look for an endless loop"
         case MemoryError():
-            failed, why, fix = (
-                "GEN025",
-                "it used up its memory",
-                "look for a collection that grows without end",
-            )
+            failed, why = "GEN025", "it ran out of memory"
+            fix = "look for a collection that grows without limit"
         case ModuleNotFoundError():
             why = _message(err)
-            fix = "mend the name; and name a module that lies beside it in an `import` statement"
+            fix = "fix the name; import a module next to it with an `import` statement"
         case SyntaxError(filename=str(file)) if file in code:
             why, at = f"SyntaxError: {err.msg}", Position(file, err.lineno or 0, err.offset or 0)
         case _:

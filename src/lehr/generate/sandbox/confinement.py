@@ -110,7 +110,7 @@ def landlock_version() -> int:
         return 0
 
 
-def held_back() -> Problems:
+def inactive_mechanisms() -> Problems:
     """The inactive mechanisms on this machine, with reasons, found by trying them in a process.
 
     Only for single-threaded processes.

@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
 _PREFIXES = (
@@ -80,25 +81,23 @@ def deny() -> None:
     Only files that Python's import system needs stay readable.
     """
     os.environ.clear()
-    for module_name, names in _FUNCTIONS.items():
-        module = importlib.import_module(module_name)
-        for name in names.split():
-            if hasattr(module, name):
-                setattr(module, name, _refusal(f"{module_name}.{name}"))
-    for module_name, names in _ASKED.items():
-        module = importlib.import_module(module_name)
-        for name in names.split():
-            if hasattr(module, name):
-                setattr(module, name, _for_libraries(f"{module_name}.{name}", getattr(module, name)))
-    for module_name, names in _ACCOUNTS.items():
-        module = importlib.import_module(module_name)
-        for name in names.split():
-            setattr(module, name, _for_libraries(f"{module_name}.{name}", _no_account))
+    _replace(_FUNCTIONS, lambda name, _function: _refusal(name))
+    _replace(_ASKED, _for_libraries)
+    _replace(_ACCOUNTS, lambda name, _function: _for_libraries(name, _no_account))
     for environment in (os.environ, os.environb):
         environment.__class__ = _Environment  # code that has imported the object has this one
     _deny_shared_random()
     _deny_today()
     sys.addaudithook(_Hook(_readable_folders()))
+
+
+def _replace(functions: Mapping[str, str], by: Callable[[str, Any], Any]) -> None:
+    """Replace functions, named by module, as far as this version of Python has them."""
+    for module_name, names in functions.items():
+        module = importlib.import_module(module_name)
+        for name in names.split():
+            if hasattr(module, name):
+                setattr(module, name, by(f"{module_name}.{name}", getattr(module, name)))
 
 
 class _Hook:
@@ -117,7 +116,9 @@ class _Hook:
         writes = event == "open" and arguments[2] & (os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC)
         if writes or not (os.path.normpath(text) + "/").startswith(self._readable):
             shown = repr(text) if text else "a descriptor"
-            raise DeniedError(f"{event} of {shown} is denied to generators; they read what they declare")
+            raise DeniedError(
+                f"{event} of {shown} is denied to generators; they may only read declared inputs"
+            )
 
 
 def _readable_folders() -> tuple[str, ...]:
@@ -126,9 +127,7 @@ def _readable_folders() -> tuple[str, ...]:
 
 def _refusal(name: str) -> Any:
     def refuse(*_arguments: object, **_options: object) -> NoReturn:
-        raise DeniedError(
-            f"{name} is denied to generators: their output may depend on nothing but their input"
-        )
+        raise DeniedError(f"{name} is denied to generators: their output may depend only on their input")
 
     return refuse
 
@@ -142,10 +141,10 @@ def _for_libraries(name: str, function: Any) -> Any:
 
 
 def _no_account(*_arguments: object) -> NoReturn:
-    raise KeyError("generators know of no accounts")
+    raise KeyError("generators cannot look up accounts")
 
 
-class _Environment(type(os.environ)):  # type: ignore[misc]  # typeshed says otherwise
+class _Environment(type(os.environ)):  # type: ignore[misc]  # typeshed declares it otherwise
     """The environment, which is empty, and which authors may not even read."""
 
     def __getitem__(self, key: Any) -> Any:

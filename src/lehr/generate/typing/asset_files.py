@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 
 from lehr.base import documents
 from lehr.base.diagnostics import Position
-from lehr.generate.outcome.output import LeftOut, Output, gathered
+from lehr.generate.outcome.output import Output, UnsetFields, gathered
 from lehr.generate.outcome.problem_list import Collected
 from lehr.generate.typing.conversion import Converted, convert
 from lehr.generate.typing.messages import written
-from lehr.generate.typing.unset_fields import left_out
+from lehr.generate.typing.unset_fields import unset_fields
 from lehr.model.asset import Asset
 from lehr.model.types import Registry
 
@@ -25,7 +25,7 @@ def read_assets(path: str, content: bytes, inputs: str, registry: Registry) -> O
     loaded = documents.load(path, content)
     problems = Collected(path, loaded.diagnostics)
     assets: list[Asset] = []
-    nobody_wrote: list[LeftOut] = []
+    unset: list[UnsetFields] = []
     first = _first_line(path, content) if len(loaded.documents) == 1 else None
     for document in loaded.documents:
         for base, value in _declared(document.value):
@@ -36,8 +36,8 @@ def read_assets(path: str, content: bytes, inputs: str, registry: Registry) -> O
             problems.add(found)
             if asset is not None:
                 assets.append(asset)
-                nobody_wrote.append(left_out(value, asset, registry))
-    return Output(inputs, tuple(assets), (), problems.all(), left_out=gathered(nobody_wrote))
+                unset.append(unset_fields(value, asset, registry))
+    return Output(inputs, tuple(assets), (), problems.all(), unset_fields=gathered(unset))
 
 
 class Declared(NamedTuple):

@@ -34,12 +34,12 @@ from lehr.model.types import Registry, is_sensitive
 _SUBJECT = 200  # maximum characters of a valid id
 _FIELDS = ("id", "type", "version", "payload", "addons", "versions")
 _MAPPING = "write such a mapping"
-_SHAPE = "an asset is a mapping with id, type, payload and, if need be, addons"
+_SHAPE = "an asset is a mapping with id, type, payload and optional addons"
 
 _NOT_HERE = Problem(
     "/type",
-    f"no asset is written as a {TYPE}",
-    "types are declared in files of their own, which `types` in lehr.yaml means",
+    f"a {TYPE} cannot be declared as an asset",
+    "types are declared in files of their own, which `types` in lehr.yaml matches",
     "write `name: team.Service` and `schema: {...}` in a file under types/",
 )
 
@@ -138,15 +138,15 @@ def _upgraded(
     """A value with a stated version, converted to the newest version; or why that is impossible."""
     evolution = registry.evolution(type_name)
     if not isinstance(version, int) or isinstance(version, bool) or version < FIRST:
-        what = f"the version is {show(version)}, and versions count from {FIRST}"
-        return None, Problem(at.version, what, fix=f"{type_name} is of version {evolution.version}")
+        what = f"the version is {show(version)}, but versions count from {FIRST}"
+        return None, Problem(at.version, what, fix=f"the version of {type_name} is {evolution.version}")
     if version > evolution.version:
         what = f"there is no version {version} of {type_name}"
-        return None, Problem(at.version, what, f"it is of version {evolution.version}", "mend it")
+        return None, Problem(at.version, what, f"its version is {evolution.version}", "fix the version")
     try:
         return evolution.convert(value, version, evolution.version), None
     except StalledError as error:
-        return None, Problem(at.value, error.what, error.why, "mend the value, or write it in the new form")
+        return None, Problem(at.value, error.what, error.why, "fix the value, or write it in the new form")
 
 
 def typed_addon(
@@ -159,7 +159,7 @@ def typed_addon(
         return typed_value(value, kind, name, subject, path, place)
     fix = did_you_mean(name, registry.addons, f"known addons: {', '.join(sorted(registry.addons))}")
     problem = Problem(
-        path, f"there is no addon type {quoted(name)}", "an addon that nothing reads is a mistake", fix
+        path, f"there is no addon type {quoted(name)}", "an addon that nothing reads has no effect", fix
     )
     return None, [_diagnostic("GEN006", problem, subject, place)]
 
@@ -173,8 +173,10 @@ def typed_value(
             return _typed_value(value, kind, name, subject, path, place)
         return _screened_value(value, kind, name, subject, path, place)
     except RecursionError:  # the output of generators has no other bound
-        problem = Problem("", "it is nested too deeply", "it is looked through to its end", "make it flatter")
-        return None, [_misfit(problem, name, subject, path, place)]
+        problem = Problem(
+            "", "it is nested too deeply", "the whole value must be checked", "reduce the nesting"
+        )
+        return None, [_type_problem(problem, name, subject, path, place)]
 
 
 def _screened_value(
@@ -204,16 +206,16 @@ def _typed_value(
         else:
             whole = with_defaults(value, kind.document)
             problems = schema_problems(whole, kind, name)
-        return whole, [_misfit(item, name, subject, path, place) for item in problems]
+        return whole, [_type_problem(item, name, subject, path, place) for item in problems]
     try:
         return msgspec.convert(value, kind), []
     except (msgspec.ValidationError, RecursionError):
         problems = problems_of(value, kind, name)
-        return None, [_misfit(item, name, subject, path, place) for item in problems]
+        return None, [_type_problem(item, name, subject, path, place) for item in problems]
 
 
-def _misfit(problem: Problem, name: str, subject: str, path: str, place: Place) -> Diagnostic:
-    why, fix = f"it does not fit {name}", f"write a value that {name} takes"
+def _type_problem(problem: Problem, name: str, subject: str, path: str, place: Place) -> Diagnostic:
+    why, fix = f"it does not fit {name}", f"write a value that {name} accepts"
     whole = Problem(path + problem.pointer, problem.what, problem.why or why, problem.fix or fix)
     return _diagnostic("GEN007", whole, subject, place)
 
@@ -229,7 +231,7 @@ def size_checked(asset: Asset, place: Place) -> Converted:
         code="GEN009" if too_large else "GEN010",
         what=f"asset `{asset.id}` has {size:,} bytes, more than {limit:,}",
         why="every incarnation that changes it stores it whole, and every watcher receives it",
-        fix="split it, or refer to what is large instead of holding it",
+        fix="split it, or refer to large content instead of containing it",
         subject=asset.id,
         at=place(""),
         severity=Severity.ERROR if too_large else Severity.WARNING,
@@ -239,11 +241,11 @@ def size_checked(asset: Asset, place: Place) -> Converted:
 
 def _outline(value: Any) -> list[Problem]:
     if not isinstance(value, dict):
-        return [Problem("", f"an asset is expected here, and this is {show(value)}", _SHAPE, _MAPPING)]
+        return [Problem("", f"expected an asset here, not {show(value)}", _SHAPE, _MAPPING)]
     problems = []
     for name in itertools.islice(value, MAX_PROBLEMS + 1):
         if name not in _FIELDS:
-            fix = did_you_mean(str(name), _FIELDS, "what describes the asset itself goes under `payload`")
+            fix = did_you_mean(str(name), _FIELDS, "fields of the asset itself go under `payload`")
             problems.append(Problem(pointer([name]), f"an asset has no field {quoted(name)}", _SHAPE, fix))
     for name in ("id", "type"):
         if name not in value:
@@ -265,8 +267,8 @@ def _versions_problems(versions: Any, addons: Any) -> Iterator[Problem]:
         return
     for name in itertools.islice(versions, MAX_PROBLEMS + 1):
         if isinstance(addons, dict) and name not in addons:
-            what = f"`versions` names {quoted(str(name))}, and the asset has no such addon"
-            why = "of its payload's type, `version` says it"
+            what = f"`versions` names {quoted(str(name))}, but the asset has no such addon"
+            why = "the version of its payload's type goes into `version`"
             yield Problem(
                 pointer(["versions", name]), what, why, did_you_mean(str(name), addons, "delete it")
             )
@@ -276,14 +278,14 @@ def _identity_problems(id: str, type_name: str, registry: Registry, place: Place
     diagnostics = []
     reason = id_problem(id)
     if reason is not None:
-        problem = Problem("/id", f"{quoted(id)} cannot be an asset id", reason, "choose another id")
+        problem = Problem("/id", f"{quoted(id)} is not a valid asset id", reason, "choose another id")
         diagnostics.append(_diagnostic("GEN004", problem, id, place))
     if type_name not in registry.types:
         fix = did_you_mean(type_name, registry.types, f"known types: {', '.join(sorted(registry.types))}")
         problem = Problem(
             "/type",
             f"there is no asset type {quoted(type_name)}",
-            "a type is brought by a package, or declared in a file under types/",
+            "types come from an installed package, or are declared in a file under types/",
             fix,
         )
         diagnostics.append(_diagnostic("GEN005", problem, id, place))

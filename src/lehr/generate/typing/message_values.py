@@ -28,7 +28,7 @@ class UnfitError(ValueError):
     """A value is of the wrong kind.
 
     Attributes:
-        wanted: the expected kind (`a 64-bit integer`); why: what is wrong with this value.
+        wanted: the expected kind (`a 64-bit integer`); why: why this value is not of that kind.
     """
 
     def __init__(self, wanted: str, why: str = "") -> None:
@@ -51,22 +51,6 @@ def _integer(value: Any, bits: int, *, signed: bool) -> int:
     if not lowest <= number < lowest + 2**bits:
         raise UnfitError(wanted, f"it goes from {lowest:,} to {lowest + 2**bits - 1:,}")
     return number
-
-
-def _int32(value: Any) -> int:
-    return _integer(value, 32, signed=True)
-
-
-def _uint32(value: Any) -> int:
-    return _integer(value, 32, signed=False)
-
-
-def _int64(value: Any) -> str:
-    return str(_integer(value, 64, signed=True))
-
-
-def _uint64(value: Any) -> str:
-    return str(_integer(value, 64, signed=False))
 
 
 def _double(value: Any) -> float | str:
@@ -99,16 +83,15 @@ def _float(value: Any) -> float | str:
     return float(f"{stored:.9g}")
 
 
-def _bool(value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise UnfitError("`true` or `false`")
-    return value
+def _exactly(kind: type, wanted: str) -> Callable[[Any], Any]:
+    """Takes values of one kind as they are."""
 
+    def check(value: Any) -> Any:
+        if not isinstance(value, kind):
+            raise UnfitError(wanted)
+        return value
 
-def _string(value: Any) -> str:
-    if not isinstance(value, str):
-        raise UnfitError("a string")
-    return value
+    return check
 
 
 def _bytes(value: Any) -> str:
@@ -167,18 +150,6 @@ def _open(value: Any) -> Any:
     return value
 
 
-def _struct(value: Any) -> Any:
-    if not isinstance(value, dict):
-        raise UnfitError("a mapping")
-    return _open(value)
-
-
-def _list(value: Any) -> Any:
-    if not isinstance(value, list):
-        raise UnfitError("a list")
-    return _open(value)
-
-
 def _any(value: Any) -> Any:
     if not isinstance(value, dict) or not isinstance(value.get("@type"), str):
         raise UnfitError("a mapping with `@type`")
@@ -190,22 +161,23 @@ def _null(value: Any) -> None:
         raise UnfitError("null")
 
 
+_MAPPING, _LIST = _exactly(dict, "a mapping"), _exactly(list, "a list")
 CANONICAL: dict[str, Callable[[Any], Any]] = {
     "any": _any,
-    "bool": _bool,
+    "bool": _exactly(bool, "`true` or `false`"),
     "bytes": _bytes,
     "double": _double,
     "duration": _duration,
     "float": _float,
-    "int32": _int32,
-    "int64": _int64,
-    "list": _list,
+    "int32": lambda value: _integer(value, 32, signed=True),
+    "int64": lambda value: str(_integer(value, 64, signed=True)),
+    "list": lambda value: _open(_LIST(value)),
     "null": _null,
-    "string": _string,
-    "struct": _struct,
+    "string": _exactly(str, "a string"),
+    "struct": lambda value: _open(_MAPPING(value)),
     "timestamp": _timestamp,
-    "uint32": _uint32,
-    "uint64": _uint64,
+    "uint32": lambda value: _integer(value, 32, signed=False),
+    "uint64": lambda value: str(_integer(value, 64, signed=False)),
     "value": _open,
 }
 """By kind, the function that returns the stored form of a value, or raises `UnfitError`."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from lehr.base.pointers import pointer
 from lehr.generate.typing.message_values import CANONICAL, UnfitError
-from lehr.generate.typing.problems import Problem, did_you_mean, quoted, show, unknown_field
+from lehr.generate.typing.problems import Problem, did_you_mean, dotted, quoted, show, unknown_field
 
 Node = Mapping[str, Any]
 Path = tuple[str | int, ...]
@@ -24,7 +24,7 @@ def normalised(value: Any, schema: Node, of: str = "") -> tuple[Any, list[Proble
     Args:
         of: name of the message's type in problems.
     """
-    reading = _Reading(schema, of)
+    reading = _Conversion(schema, of)
     return reading.value(value, schema, ()), reading.problems
 
 
@@ -75,7 +75,7 @@ def _resolved(node: Node, root: Node) -> Node:
     return found
 
 
-class _Reading:
+class _Conversion:
     """One value during conversion."""
 
     def __init__(self, root: Node, of: str) -> None:
@@ -111,14 +111,14 @@ class _Reading:
             if name not in properties:
                 self.problems.append(unknown_field(path, written, list(properties), self._of))
             elif name in fields:
-                self._wrong(here, f"{_dotted(here)} is given twice, by both of its names", "delete one")
+                self._wrong(here, f"{dotted(here)} is given twice, under both of its names", "delete one")
             elif item is not None or self._takes_null(properties[name]):
                 fields[name] = self.value(item, properties[name], here)
         for choice in node.get("protobufOneofs", {}).values():
             self._choose(choice, fields, path)
         for name in node.get("required", ()):
             if name not in fields:
-                self._wrong(path, f"{_dotted((*path, name))} is missing", f"add `{name}`")
+                self._wrong(path, f"{dotted((*path, name))} is missing", f"add `{name}`")
         for name, item in properties.items():
             if name not in fields and "default" in item:
                 fields[name] = item["default"]
@@ -142,7 +142,7 @@ class _Reading:
             here = (*path, written)
             key = self._key(written, node["protobufKeys"], here)
             if key in entries:
-                self._wrong(here, f"{_dotted(here)} is given twice, written in two ways", "delete one")
+                self._wrong(here, f"{dotted(here)} is given twice, in two spellings", "delete one")
             elif item is None and not self._takes_null(node["additionalProperties"]):
                 self._wrong(here, f"{_field(here)} is null", "delete it, or write a value")
             else:
@@ -176,7 +176,7 @@ class _Reading:
         if name in known and (number or not str(value).lstrip("-").isdigit()):
             return name
         fix = did_you_mean(str(value), known, f"write one of: {', '.join(known)}")
-        self._wrong(path, f"{_field(path)} is {show(value)}, which is none of its values", fix)
+        self._wrong(path, f"{_field(path)} is {show(value)}, which is not one of its values", fix)
         return value
 
     def _scalar(self, value: Any, kind: str, path: Path) -> Any:
@@ -189,11 +189,4 @@ class _Reading:
 
 
 def _field(path: Path) -> str:
-    return f"`{_dotted(path)}`" if path else "it"
-
-
-def _dotted(path: Path) -> str:
-    text = ""
-    for part in path:
-        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else str(part)
-    return text
+    return f"`{dotted(path)}`" if path else "it"

@@ -67,7 +67,7 @@ def problems_of(value: Any, kind: Any, of: str = "") -> list[Problem]:
     except msgspec.ValidationError as err:
         return _listed(value, kind, of) or [_from_message(str(err), of)]
     except RecursionError:
-        return [Problem("", "it is nested too deeply", fix="make it flatter")]
+        return [Problem("", "it is nested too deeply", fix="reduce the nesting")]
     return []
 
 
@@ -77,7 +77,7 @@ def unknown_field(path: Sequence[str | int], name: str, known: Sequence[str], of
     Args:
         of: name of the type of the whole value, if it has one.
     """
-    inside = " of ".join(filter(None, (f"`{_dotted(path)}`" if path else "", of)))
+    inside = " of ".join(filter(None, (f"`{_cut(dotted(path))}`" if path else "", of)))
     fix = did_you_mean(name, known, f"its fields: {', '.join(known)}" if known else "delete it")
     what = f"unknown field {quoted(name)}" + (f" in {inside}" if inside else "")
     return Problem(pointer((*path, name)), what, fix=fix)
@@ -107,7 +107,7 @@ def unusable(document: Any) -> list[Problem]:
     """Everything that makes a JSON schema unusable, each by JSON pointer into it."""
     named = document.get("$schema", _DRAFT) if isinstance(document, dict) else _DRAFT
     if named not in (_DRAFT, _DRAFT + "#"):  # the library would download it
-        return [Problem("/$schema", f"its $schema is {show(named)}, and only {_DRAFT} is known")]
+        return [Problem("/$schema", f"its $schema is {show(named)}, but only {_DRAFT} is supported")]
     try:
         size = len(canonical(document))
         found = _first(_unusable(error) for error in _errors(_meta_schema(), document, size))
@@ -119,7 +119,7 @@ def unusable(document: Any) -> list[Problem]:
         return [
             Problem(
                 "",
-                "its parts refer to each other so that a value would be checked more than "
+                "its parts refer to each other in such a way that a value would be checked more than "
                 f"{MOST_LOOKS:,} times",
             )
         ]
@@ -146,7 +146,7 @@ def _unusable_pattern(error: Any) -> Problem | None:
     if _compiles(pattern, 1 << 30):
         return Problem(
             at,
-            f"its pattern {quoted(pattern)} is too large, with all its repetitions",
+            f"its pattern {quoted(pattern)} is too large with all its repetitions",
             fix="bound the length with `minLength` and `maxLength`, and write `+` or `*` in the pattern",
         )
     return Problem(
@@ -233,7 +233,7 @@ def _validator(document: Any, largest_pattern: int = _LARGEST_PATTERN) -> Any:
 
 
 def _no_retrieval(uri: str) -> NoReturn:
-    raise ValueError(f"it refers to {uri}, and nothing is fetched while types are read")
+    raise ValueError(f"it refers to {uri}, but nothing is downloaded while types are read")
 
 
 @functools.lru_cache(maxsize=256)
@@ -282,11 +282,13 @@ def _listed(value: Any, kind: Any, of: str) -> list[Problem]:
 def _explain(error: Any, schema: dict[str, Any], base: tuple[str | int, ...], of: str) -> Iterator[Problem]:
     path = (*base, *error.instance_path)
     at = pointer(path)
-    field = f"`{_dotted(path)}`" if path else "it"
+    field = f"`{_cut(dotted(path))}`" if path else "it"
     kind = error.kind
     match kind.name:
         case "required":
-            yield Problem(at, f"{_dotted((*path, kind.property))} is missing", fix=f"add `{kind.property}`")
+            yield Problem(
+                at, f"{_cut(dotted((*path, kind.property)))} is missing", fix=f"add `{kind.property}`"
+            )
         case "additionalProperties":
             fields = list(_parent(schema, error.schema_path).get("properties", ()))
             for name in kind.unexpected:
@@ -314,8 +316,8 @@ def _any_of(error: Any, schema: dict[str, Any], path: tuple[str | int, ...], of:
             if inner.kind.name == "type"
             for item in inner.kind.types
         ]
-    either = " or ".join(dict.fromkeys(wanted)) or "any of the forms it may have"
-    field = f"`{_dotted(path)}`" if path else "it"
+    either = " or ".join(dict.fromkeys(wanted)) or "any of its allowed forms"
+    field = f"`{_cut(dotted(path))}`" if path else "it"
     yield Problem(pointer(path), f"{field} is {show(error.instance)}, which is not {either}")
 
 
@@ -333,11 +335,12 @@ def _parent(schema: Any, path: Sequence[str | int]) -> dict[str, Any]:
     return schema if isinstance(schema, dict) else {}
 
 
-def _dotted(path: Sequence[str | int]) -> str:
+def dotted(path: Sequence[str | int]) -> str:
+    """Keys and indexes as people write them: `ports[0].name`."""
     text = ""
     for part in path:
         text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else str(part)
-    return _cut(text)
+    return text
 
 
 def show(value: Any) -> str:
@@ -380,7 +383,7 @@ def _from_message(message: str, of: str) -> Problem:
     if unknown := _UNKNOWN.fullmatch(found["what"]):
         return unknown_field(steps, unknown["name"], (), of)
     what = _short_message(found["what"])
-    return Problem(pointer(steps), f"`{_dotted(steps)}`: {what}" if steps else what)
+    return Problem(pointer(steps), f"`{_cut(dotted(steps))}`: {what}" if steps else what)
 
 
 def _short_message(text: str) -> str:

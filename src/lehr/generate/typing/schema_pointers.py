@@ -14,16 +14,16 @@ _OPEN = ("$dynamicRef", "allOf", "if", "not", "oneOf", "patternProperties", "une
 _MOST_STEPS = 20
 
 
-def astray(pattern: str, schema: Any) -> tuple[str, str] | None:
+def pointer_problem(pattern: str, schema: Any) -> tuple[str, str] | None:
     """Why a pattern cannot match anything in this JSON schema, and advice; None if it may."""
     found = _followed(pattern, schema)
     return found if isinstance(found, tuple) else None
 
 
-def unfit(pattern: str, schema: Any, kinds: Collection[str]) -> tuple[str, str] | None:
+def kind_problem(pattern: str, schema: Any, kinds: Collection[str]) -> tuple[str, str] | None:
     """Why a pattern's target can never be of these kinds (`string`), and advice; None if it may be.
 
-    A pattern without a target is also unfit.
+    A pattern without a target is also a problem.
     """
     found = _followed(pattern, schema)
     if isinstance(found, tuple):
@@ -34,7 +34,7 @@ def unfit(pattern: str, schema: Any, kinds: Collection[str]) -> tuple[str, str] 
     wanted = " or ".join(NAMES[kind] for kind in kinds)
     has = " or ".join(dict.fromkeys(NAMES.get(item, item) for kind in there for item in kind or ()))
     inside = any(set(kind or ()) & {"array", "object"} for kind in there)
-    fix = f"mark what is in it: `{pattern}/*`" if inside else f"have the schema allow {wanted} there"
+    fix = f"mark its content: `{pattern}/*`" if inside else f"let the schema allow {wanted} there"
     return f"{quoted(pattern)} leads to {has}, not to {wanted}", fix
 
 
@@ -45,10 +45,8 @@ def _followed(pattern: str, schema: Any) -> tuple[str, str] | list[Mapping[str, 
         found = [inner for node in nodes for inner in _step(node, part)]
         if not found:
             fields = [name for node in nodes for name in node.get("properties", {})]
-            fix = did_you_mean(
-                part, fields, f"there is: {', '.join(fields)}" if fields else "mend the pointer"
-            )
-            return f"{quoted(pattern)} leads nowhere: there is no {quoted(part)}", fix
+            fix = did_you_mean(part, fields, f"fields: {', '.join(fields)}" if fields else "fix the pointer")
+            return f"{quoted(pattern)} leads nowhere: {quoted(part)} does not exist", fix
         nodes = [form for inner in found for form in _forms(inner, schema)]
     return nodes
 

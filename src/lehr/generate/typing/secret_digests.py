@@ -20,7 +20,7 @@ _ENCRYPTED = (b'"secret":"age:', b'"secret":"sops:')
 """Marker in the body of an asset that refers to an encrypted file. Searching is cheaper than decoding."""
 
 
-class Sealing:
+class SecretDigests:
     """Seals assets, and records which of them refer to which encrypted file.
 
     Args:

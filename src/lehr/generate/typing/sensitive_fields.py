@@ -41,8 +41,8 @@ def refusal(subject: str, pointer: str, problem: str, at: Position) -> Diagnosti
     """GEN016: a sensitive field must not hold a plain value. Neither the value nor its line is shown."""
     return Diagnostic(
         code="GEN016",
-        what=f"`{pointer}` of `{subject}` has to refer to a secret",
-        why=f"{problem}; whatever is in intent is read, stored and copied by many",
+        what=f"`{pointer}` of `{subject}` must be a reference to a secret",
+        why=f"{problem}; everything in intent is stored, copied and readable by many",
         fix='keep it with `lehr secret encrypt FILE.age#KEY`, and write `{secret: "age:FILE.age#KEY"}` here '
         "(or `env:NAME`, `file:PATH`, `sops:FILE#KEY`)",
         subject=subject,

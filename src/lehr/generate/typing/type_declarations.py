@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from lehr.base import documents
-from lehr.base.diagnostics import Diagnostic, Position
+from lehr.base.diagnostics import Diagnostic, Position, file_problem
 from lehr.base.pointers import pointer
 from lehr.generate.outcome.output import Output
 from lehr.generate.typing.asset_files import Declared
 from lehr.generate.typing.conversion import Converted, Place, convert
 from lehr.generate.typing.problems import did_you_mean, quoted, unusable
-from lehr.generate.typing.schema_pointers import unfit
+from lehr.generate.typing.schema_pointers import kind_problem
 from lehr.model.asset import Asset
 from lehr.model.declared import TYPE, declaration_id, declared_type
 from lehr.model.message_types import Messages
@@ -80,7 +80,7 @@ def declare(name: str, payload: dict[str, Any], registry: Registry, place: Place
     """
     problem = _name_problem(name, registry)
     if problem is not None:
-        what = f"{quoted(name)} cannot name a type"
+        what = f"{quoted(name)} is not a valid type name"
         return Converted(None, [type_problem(what, problem, "choose another name", place("/name"))])
 
     def place_in_asset(pointer: str) -> Position:
@@ -98,7 +98,7 @@ def declare(name: str, payload: dict[str, Any], registry: Registry, place: Place
 
 def type_problem(what: str, why: str, fix: str, at: Position) -> Diagnostic:
     """GEN014: this is not a valid type declaration."""
-    return Diagnostic(code="GEN014", what=what, why=why, fix=fix, subject=at.file, at=at)
+    return file_problem("GEN014", at, what=what, why=why, fix=fix)
 
 
 def _is_taken_over(value: Any) -> bool:
@@ -122,13 +122,13 @@ def _declared(document: documents.Document, known: Known) -> Converted:
         )
     name = _name_in(value)
     if not isinstance(name, str):
-        what = "a type is expected here: a mapping with at least `name` and `schema`, or `message`"
+        what = "expected a type here: a mapping with at least `name` and `schema`, or `message`"
         fix = "write `name: team.Service` and `schema: {...}`"
         return Converted(None, [type_problem(what, "", fix, place(""))])
     payload = {key: item for key, item in value.items() if key not in ("name", "message")}
     if "form" in value and "message" not in value:
         fix = "delete `form`, or name a `message`"
-        return Converted(None, [type_problem("`form` goes with messages", "", fix, place("/form"))])
+        return Converted(None, [type_problem("`form` applies only to messages", "", fix, place("/form"))])
     if "message" not in value:
         return declare(name, payload, known.registry, place)
     found = list(_message_problems(value, known.messages, place))
@@ -146,13 +146,15 @@ def _message_problems(value: dict[str, Any], messages: Messages, place: Place) -
     message = value["message"]
     for key in ("name", "schema", "form"):
         if key in value:
-            what = f"`{key}` does not go with `message`"
-            why = "the message says that: a type of a message has its full name"
+            what = f"`{key}` cannot be combined with `message`"
+            why = "the message determines it: a type made from a message has the message's full name"
             yield type_problem(what, why, f"delete `{key}`", place(f"/{key}"))
     if message not in messages.names:
         some = ", ".join(messages.names[:_MOST_NAMED])
-        none = "put a descriptor set beside it: `protoc --include_imports --descriptor_set_out=types/x.binpb`"
-        fix = did_you_mean(str(message), messages.names, f"there are: {some}" if some else none)
+        none = (
+            "put a descriptor set next to it: `protoc --include_imports --descriptor_set_out=types/x.binpb`"
+        )
+        fix = did_you_mean(str(message), messages.names, f"known messages: {some}" if some else none)
         what = f"there is no message {quoted(str(message))}"
         yield type_problem(what, "no descriptor set among the type files has it", fix, place("/message"))
 
@@ -165,13 +167,13 @@ def _problems(name: str, payload: dict[str, Any], place: Place) -> Iterator[Diag
     for index, former in enumerate(payload["was"]):
         version = former["version"]
         if version >= payload["version"] or version in seen:
-            why = f"it is of version {payload['version']}, and each former version can be told once"
+            why = f"its version is {payload['version']}, and each former version can be listed only once"
             fix = "raise `version`, or delete this"
             at = place(f"/was/{index}/version")
-            yield type_problem(f"version {version} of {name} cannot be a former one", why, fix, at)
+            yield type_problem(f"version {version} of {name} cannot be a former version", why, fix, at)
         seen.add(version)
     if payload["kind"] == "addon" and payload["enforced"]:
-        why = "an addon has no production of its own"
+        why = "an addon has nothing in production to enforce"
         what, at = f"the addon {name} cannot be enforced", place("/enforced")
         yield type_problem(what, why, "delete `enforced`", at)
 
@@ -188,19 +190,19 @@ def _astray(payload: dict[str, Any], place: Place) -> Iterator[Diagnostic]:
     for key in ("externals", "secrets"):
         marked += [(key, str(index), pattern) for index, pattern in enumerate(payload[key])]
     for key, step, pattern in marked:
-        found = unfit(pattern, payload["schema"], _MARKED[key])
+        found = kind_problem(pattern, payload["schema"], _MARKED[key])
         if found is not None:
             what, fix = found
-            why = "what it should mark would not be marked, and nobody would notice"
+            why = "the intended field would stay unmarked, without any sign of it"
             yield type_problem(f"`{key}`: {what}", why, fix, place(pointer([key, step])))
 
 
 def _name_problem(name: str, registry: Registry) -> str | None:
     if _NAME.fullmatch(name) is None:
-        return "a name has two parts or more, of letters, digits, - and _, joined with dots: `team.Service`"
+        return "a name has at least two parts of letters, digits, - and _, joined with dots: `team.Service`"
     if name.startswith(_SHIPPED):
-        return "names that begin with `lehr.` are Lehr's own"
+        return "names that begin with `lehr.` are reserved"
     taken = name in registry.types or name in registry.addons
     if taken and not registry.is_declared(name):
-        return "a package that is installed brings a type of this name"
+        return "an installed package provides a type of this name"
     return None

@@ -16,14 +16,14 @@ from msgspec.inspect import DictType, Metadata, StructType, Type, UnionType, typ
 
 from lehr.base.digest import canonical
 from lehr.base.pointers import pointer
-from lehr.generate.outcome.output import LeftOut
+from lehr.generate.outcome.output import UnsetFields
 from lehr.generate.typing.messages import renamed
 from lehr.model.asset import Asset
 from lehr.model.schema import Form, Schema
 from lehr.model.types import Kind, Registry
 
 
-def left_out(value: Mapping[str, Any], asset: Asset, registry: Registry) -> LeftOut:
+def unset_fields(value: Mapping[str, Any], asset: Asset, registry: Registry) -> UnsetFields:
     """Unset fields of `value`, the plain data of `asset`. Fields below unset ones are not listed.
 
     Items of lists are not searched.
@@ -45,7 +45,7 @@ def left_out(value: Mapping[str, Any], asset: Asset, registry: Registry) -> Left
     return _shared(found)
 
 
-def _of_part(written: Any, kind: Kind, asset: Asset, path: tuple[str, ...]) -> LeftOut:
+def _of_part(written: Any, kind: Kind, asset: Asset, path: tuple[str, ...]) -> UnsetFields:
     if not isinstance(kind, Schema) and not _is_deep(written, kind):
         return _of_names(kind, tuple(written), path)
     if isinstance(kind, Schema):
@@ -60,7 +60,7 @@ def _of_part(written: Any, kind: Kind, asset: Asset, path: tuple[str, ...]) -> L
 
 
 @functools.lru_cache(maxsize=4096)
-def _of_names(kind: type[msgspec.Struct], written: tuple[str, ...], path: tuple[str, ...]) -> LeftOut:
+def _of_names(kind: type[msgspec.Struct], written: tuple[str, ...], path: tuple[str, ...]) -> UnsetFields:
     return tuple(pointer((*path, name)) for name in kind.__struct_encode_fields__ if name not in written)
 
 
@@ -122,5 +122,5 @@ def _missing(written: Any, whole: Any, at: str) -> Iterator[str]:
 
 
 @functools.lru_cache(maxsize=4096)
-def _shared(found: LeftOut) -> LeftOut:
+def _shared(found: UnsetFields) -> UnsetFields:
     return found

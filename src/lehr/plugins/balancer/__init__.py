@@ -1,7 +1,7 @@
 """`lehr.LoadBalancer`: an Envoy that Lehr configures through the files that it watches.
 
-In: payloads `LoadBalancer`. Out: files in the folder of an Envoy that runs elsewhere (as a `lehr.Process`,
-say), which picks them up without losing a request.
+In: payloads `LoadBalancer`. Out: files in the folder of an Envoy that runs elsewhere (for example as a
+`lehr.Process`), which picks them up without losing a request.
 
     payload.py        what people write                admin.py           asks Envoy what it runs
     intent.py         payload to plan: pure            folder.py          the files

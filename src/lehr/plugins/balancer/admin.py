@@ -32,7 +32,7 @@ def running(admin: str) -> Running:
         return parse(*answers)
     except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
         raise TransientError(
-            f"{admin} does not answer as Envoy does", code="BAL101", why=repr(error)
+            f"{admin} does not answer like an Envoy", code="BAL101", why=repr(error)
         ) from error
 
 
@@ -42,7 +42,7 @@ def statistics(admin: str) -> dict[str, Any]:
         return values(*_ask(admin, _STATISTICS))
     except (KeyError, TypeError, AttributeError) as error:
         raise TransientError(
-            f"{admin} does not answer as Envoy does", code="BAL101", why=repr(error)
+            f"{admin} does not answer like an Envoy", code="BAL101", why=repr(error)
         ) from error
 
 
@@ -64,8 +64,8 @@ def _ask(admin: str, *paths: str) -> list[Any]:
         raise UnreachableError(
             f"Envoy at {admin} does not answer",
             code="BAL103",
-            why="nobody listens there",
-            fix="start that Envoy",
+            why="nothing listens there",
+            fix="start Envoy there",
         ) from error
     except (OSError, http.client.HTTPException, msgspec.DecodeError) as error:
         raise TransientError(

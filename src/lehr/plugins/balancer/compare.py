@@ -16,9 +16,9 @@ def differences(plan: Plan, files: Mapping[str, bytes], running: Running, units:
     """The diff that the plugin reports.
 
     Args:
-        plan: what is intended.
+        plan: the intended configuration.
         files: what is in the folder, by path.
-        running: what Envoy runs.
+        running: what Envoy runs now.
         units: how many endpoints are behind each balancer that intent has as a pool.
     """
     intended = render(plan)
@@ -46,7 +46,7 @@ def _running_changes(plan: Plan, running: Running) -> Iterator[Change]:
     if running.listen != listen:
         yield Change("listener", listen, running.listen)
     elif listen is not None and plan.drained != running.drained:
-        words = {True: "failing", False: "passed on"}
+        words = {True: "failing", False: "forwarded"}
         yield Change("health", words[plan.drained], words[running.drained])
     if plan.weighted or running.weights is not None:
         intended = {pool.name: pool.weight for pool in plan.pools.values()} if plan.weighted else {}

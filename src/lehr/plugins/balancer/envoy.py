@@ -174,7 +174,7 @@ def _retry(plan: Plan) -> dict[str, Any]:
 
 
 def _seen(pools: list[Pool]) -> dict[str, Any]:
-    """What a retry policy adds to `_retry` if a request may be seen twice."""
+    """The settings that are added to `_retry` if a request may be seen twice."""
     more: dict[str, Any] = {
         "retry_on": f"{_UNSEEN},reset,retriable-status-codes",
         "retriable_status_codes": [503],

@@ -6,10 +6,10 @@ import contextlib
 import os
 from pathlib import Path
 
-from lehr.base.errors import StalledError, TransientError
+from lehr.base.errors import StalledError, TransientError, raised_as
 from lehr.plugins.balancer.envoy import CLUSTERS, ENDPOINTS, LISTENERS, ROUTES
 
-_MAY_WRITE = "let the user that Lehr runs as write there"
+_MAY_WRITE = "give the user that runs Lehr write access to this folder"
 _MOST_READ = 16 << 20  # bytes: many times the size of a balancer's files
 
 
@@ -21,15 +21,12 @@ def read(folder: str) -> dict[str, bytes]:
     """
     found = {}
     for name in names(folder):
-        try:
-            with open(Path(folder, name), "rb") as file:
-                found[name] = file.read(_MOST_READ)
-        except FileNotFoundError:
-            continue
-        except OSError as error:
-            raise TransientError(
-                f"{folder}/{name} cannot be read", code="BAL108", why=error.strerror or ""
-            ) from error
+        with (
+            raised_as(TransientError, f"{folder}/{name} cannot be read", code="BAL108"),
+            contextlib.suppress(FileNotFoundError),
+            open(Path(folder, name), "rb") as file,
+        ):
+            found[name] = file.read(_MOST_READ)
     return found
 
 
@@ -39,14 +36,12 @@ def names(folder: str) -> list[str]:
     Raises:
         TransientError: the folder cannot be read.
     """
-    try:
+    entries: list[str] = []
+    with (
+        raised_as(TransientError, f"{folder}/{ENDPOINTS} cannot be read", code="BAL109"),
+        contextlib.suppress(FileNotFoundError, NotADirectoryError),
+    ):
         entries = sorted(os.listdir(Path(folder, ENDPOINTS)))
-    except (FileNotFoundError, NotADirectoryError):
-        entries = []
-    except OSError as error:
-        raise TransientError(
-            f"{folder}/{ENDPOINTS} cannot be read", code="BAL109", why=error.strerror or ""
-        ) from error
     endpoints = [f"{ENDPOINTS}/{name}" for name in entries if name.endswith(".json") and name[0] != "."]
     return [LISTENERS, CLUSTERS, ROUTES, *endpoints]
 
@@ -89,12 +84,8 @@ def remove(folder: str, name: str) -> None:
     Raises:
         TransientError: it cannot be removed.
     """
-    try:
+    with raised_as(TransientError, f"{folder}/{name} cannot be removed", code="BAL112"):
         Path(folder, name).unlink(missing_ok=True)
-        if os.path.dirname(name):
-            with contextlib.suppress(OSError):
-                Path(folder, name).parent.rmdir()  # unless it holds others
-    except OSError as error:
-        raise TransientError(
-            f"{folder}/{name} cannot be removed", code="BAL112", why=error.strerror or ""
-        ) from error
+    if os.path.dirname(name):
+        with contextlib.suppress(OSError):
+            Path(folder, name).parent.rmdir()  # unless it holds others

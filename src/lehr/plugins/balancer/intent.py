@@ -69,7 +69,7 @@ def _units(balancer: LoadBalancer, read: Reader, above: tuple[str, ...]) -> dict
     for item in balancer.backends.balancers:
         if item.asset in above:
             circle = " to ".join((*above[above.index(item.asset) :], item.asset))
-            raise StalledError(f"balancers refer to each other in a circle: {circle}", code="BAL114")
+            raise StalledError(f"balancers refer to each other in a cycle: {circle}", code="BAL114")
         other = read.payload(AssetId(item.asset), LoadBalancer)
         behind = _units(other, read, (*above, item.asset))
         shares = {share.asset for share in other.backends.balancers if share.weight}
@@ -109,7 +109,7 @@ def _replicas(backend: JobBackend, read: Reader) -> list[str]:
     asset = read.asset(AssetId(backend.asset))
     if asset is None:
         raise StalledError(
-            f"there is no job {backend.asset}", code="BAL115", fix="correct the reference in intent"
+            f"job {backend.asset} does not exist", code="BAL115", fix="correct the reference in intent"
         )
     try:
         job = _body.decode(asset.body).payload

@@ -24,10 +24,9 @@ class JobBackend(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The replicas of a job, as intent has them.
 
     Attributes:
-        asset: the job. It need not go first: whether job or balancer does depends on which of
-            them grows.
+        asset: the job. It is not always pushed first: job or balancer is, depending on which of them grows.
         port: name of the job's port.
-        capacity: most replicas that get requests; all without it.
+        capacity: maximum number of replicas that get requests; all by default.
     """
 
     asset: Annotated[str, Reference(("lehr.Process",))]
@@ -62,11 +61,11 @@ class Backends(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def __post_init__(self) -> None:
         if sum(map(bool, (self.jobs, self.endpoints, self.balancers))) != 1:
-            raise ValueError("`backends` names exactly one of jobs, endpoints and balancers")
+            raise ValueError("`backends` must have exactly one of `jobs`, `endpoints` and `balancers`")
         names = [item.asset for item in self.balancers]
         for kind, given in (("endpoints", self.endpoints), ("balancers", names)):
             if len(set(given)) < len(given):
-                raise ValueError(f"`backends.{kind}` names one of them twice")
+                raise ValueError(f"`backends.{kind}` has a duplicate entry")
         for address in self.endpoints:
             _check_address("backends.endpoints", address)
 
@@ -83,8 +82,8 @@ class LoadBalancer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
         backends: where requests go.
         health_path: a backend gets requests while GET answers 200.
         health_interval_seconds: between two probes of a backend. Two failures in a row take it out.
-        timeout_seconds: for one request, all its tries included; also for the requests that a
-            backend still serves when it is taken out.
+        timeout_seconds: for one request, including all its tries; also for the requests that a backend still
+            serves when it is taken out.
         retries: tries after the first, each on another backend if there is one. A request that is
             not idempotent is only tried again when no backend has seen it.
         drain_seconds: how long a turndown waits, at most, for clients to go elsewhere.
@@ -104,9 +103,9 @@ class LoadBalancer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
     def __post_init__(self) -> None:
         parts = self.folder.split("/")
         if not _FOLDER.fullmatch(self.folder) or "." in parts or ".." in parts:
-            raise ValueError("`folder` is a path without empty parts, `.`, `..` or control characters")
+            raise ValueError("`folder` must be a path without empty parts, `.`, `..` or control characters")
         if not _check_address("admin", self.admin):
-            raise ValueError("`admin` must be on a loopback address: whoever reaches it controls Envoy")
+            raise ValueError("`admin` must be on a loopback address: anyone who can reach it controls Envoy")
         if not _check_address("listen", self.listen) and not self.listen_any_host:
             raise ValueError("`listen` must be on a loopback address, or set `listen_any_host: true`")
 
@@ -123,7 +122,7 @@ def split(address: str) -> tuple[str, int]:
     else:
         found = ipaddress.IPv4Address(host)
     if not re.fullmatch(r"[1-9]\d{0,4}", port) or int(port) > 65_535:
-        raise ValueError(f"{port!r} is no port")
+        raise ValueError(f"{port!r} is not a valid port")
     return str(found), int(port)
 
 
@@ -132,7 +131,7 @@ def _check_address(field: str, address: str) -> bool:
     try:
         host, _ = split(address)
     except ValueError as error:
-        raise ValueError(f"`{field}` is written 127.0.0.1:8080 or [::1]:8080: {error}") from error
+        raise ValueError(f"`{field}` must have the form 127.0.0.1:8080 or [::1]:8080: {error}") from error
     return ipaddress.ip_address(host).is_loopback
 
 

@@ -32,6 +32,7 @@ from lehr.plugins.balancer.running_state import Running
 
 _POLL = 0.03  # seconds between two checks for something that is about to happen
 _PATIENCE = 5.0  # seconds that Envoy may take to read a file
+_SETTLED = 0.3  # seconds without a request after which no worker of Envoy chooses a backend that should go
 _QUIET = 1.0  # seconds without a request after which clients have gone elsewhere
 
 
@@ -43,13 +44,13 @@ class Site(NamedTuple):
     clock: Clock
 
 
-class Applying:
+class PlanExecution:
     """The steps of one push.
 
     Args:
         site: threads and time.
         key: of the asset.
-        plan: what is intended.
+        plan: the intended configuration.
         running: what Envoy runs before the first step.
     """
 
@@ -71,7 +72,7 @@ class Applying:
         """
         if not self._plan.pools:
             return
-        files = render(_beside(self._plan, self._before))
+        files = render(_with_leaving(self._plan, self._before))
         for name in sorted(files, key=_rank):
             await self._place(name, files[name])
 
@@ -80,14 +81,20 @@ class Applying:
         leaving = _leaving(self._plan, self._before)
         if not self._plan.pools or not leaving:
             return
-        deadline = self._site.clock.monotonic() + self._plan.balancer.timeout_seconds
-        idle = 0
-        # Twice: a worker of Envoy may have chosen a backend just before it saw the change.
-        while idle < 2 and self._site.clock.monotonic() < deadline:
+        now = self._site.clock.monotonic()
+        deadline, seen, since = now + self._plan.balancer.timeout_seconds, -1, now
+        # A worker of Envoy uses its old routes until it takes up the new ones; nothing shows when all have.
+        while (now := self._site.clock.monotonic()) < deadline and now < since + _SETTLED:
             running = await self._running()
-            hosts = ((name, host) for name, found in running.pools.items() for host in found)
-            busy = any(host.requests for name, host in hosts if (name, host.address) in leaving)
-            idle = 0 if busy else idle + 1
+            hosts = [
+                host
+                for name, found in running.pools.items()
+                for host in found
+                if (name, host.address) in leaving
+            ]
+            total = sum(host.total for host in hosts)
+            if total != seen or any(host.requests for host in hosts):
+                seen, since = total, now
             await self._site.clock.sleep(_POLL)
 
     async def await_quiet(self) -> None:
@@ -176,17 +183,15 @@ class Applying:
                 f"Envoy cannot listen on {listen}",
                 code="BAL106",
                 why=why,
-                fix="end what listens there, or change `listen`",
+                fix="stop the program that listens there, or change `listen`",
             )
-        raise StalledError(
-            f"Envoy refuses {name}", code="BAL107", why=why, fix="its log says why, if this does not"
-        )
+        raise StalledError(f"Envoy refuses {name}", code="BAL107", why=why, fix="see Envoy's log for details")
 
     async def _running(self) -> Running:
         return await self._site.blocking.run(admin.running, self._admin)
 
 
-def _beside(plan: Plan, running: Running) -> Plan:
+def _with_leaving(plan: Plan, running: Running) -> Plan:
     """The plan, with running parts that should go still there, but without new requests."""
     pools = dict(plan.pools)
     for name in running.pools:

@@ -27,7 +27,7 @@ from lehr.plugins.balancer.compare import differences
 from lehr.plugins.balancer.envoy import LISTENERS, Plan
 from lehr.plugins.balancer.intent import plan_for, units
 from lehr.plugins.balancer.payload import LOAD_BALANCER
-from lehr.plugins.balancer.plan_execution import Applying, Site
+from lehr.plugins.balancer.plan_execution import PlanExecution, Site
 from lehr.plugins.balancer.running_state import NOTHING, Running
 from lehr.sdk.plugin import AssetPlugin, Push, Reader, Traits
 
@@ -60,7 +60,7 @@ class BalancerPlugin(AssetPlugin):
     * It never removes anything that requests under way use, and never starts or stops an Envoy.
 
     Args:
-        base: what relative folders are relative to.
+        base: the directory that relative folders start from.
         blocking: a pool of this plugin's own, closed with it.
         clock: time.
     """
@@ -98,7 +98,7 @@ class BalancerPlugin(AssetPlugin):
         if running is NOTHING:  # and ABSENT is the goal
             await self._site.writes.run(target.key, _clear, plan.folder)
             return DONE
-        applying = Applying(self._site, target.key, plan, running)
+        applying = PlanExecution(self._site, target.key, plan, running)
         push.progress("adding")
         await applying.grow()
         push.progress("draining")
@@ -154,8 +154,8 @@ class BalancerPlugin(AssetPlugin):
             if self._clock.monotonic() >= deadline:
                 if left.empty:
                     return DONE  # whether backends can be probed is not this plugin's responsibility
-                said = f": {running.refused}" if running.refused else ""
-                return Outcome(Result.FAILED, f"Envoy has not taken up {left.summary()}{said}")
+                reason = f": {running.refused}" if running.refused else ""
+                return Outcome(Result.FAILED, f"Envoy has not applied {left.summary()}{reason}")
             await self._clock.sleep(_POLL)
 
 

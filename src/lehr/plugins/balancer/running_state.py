@@ -13,6 +13,7 @@ class Host(msgspec.Struct, frozen=True):
 
     Attributes:
         requests: under way at this moment.
+        total: requests so far.
         pending: True until it was probed for the first time, before which it gets no request.
     """
 
@@ -20,6 +21,7 @@ class Host(msgspec.Struct, frozen=True):
     draining: bool
     failover: bool
     requests: int
+    total: int
     pending: bool
 
 
@@ -106,12 +108,13 @@ def _weights(routes: list[dict[str, Any]]) -> dict[str, int] | None:
 def _hosts(cluster: dict[str, Any]) -> Iterator[Host]:
     for item in cluster.get("host_statuses", []):
         health = item.get("health_status", {})
-        requests = next((stat.get("value", 0) for stat in item["stats"] if stat["name"] == "rq_active"), 0)
+        counts = {stat["name"]: int(stat.get("value", 0)) for stat in item["stats"]}
         yield Host(
             address=_address(item["address"]),
             draining=health.get("eds_health_status") == "DRAINING",
             failover=bool(item.get("priority")),
-            requests=int(requests),
+            requests=counts.get("rq_active", 0),
+            total=counts.get("rq_total", 0),
             pending=bool(health.get("pending_active_hc")),
         )
 

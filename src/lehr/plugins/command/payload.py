@@ -25,23 +25,23 @@ Script = Arguments | Text
 
 
 class Command(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Something that a script can check, and another can bring about.
+    """A condition that one script can check and another can bring about.
 
-    The output of the scripts is kept and shown, with the secrets hidden that they were given; it must hold no
-    others.
+    The output of the scripts is kept and shown. Secrets that the scripts were given are hidden in it; it must
+    not contain others.
 
     Attributes:
         check: read-only. Exit code 0: it is as intended; 1: it is not, and the first lines of standard output
             describe the difference; anything else: the check itself failed.
         apply: brings it about; afterwards `check` must exit with 0. May be run again at any time.
-        remove: takes it away; afterwards `check` must exit with 1. Without it the asset cannot
-            be turned down.
-        environment: further variables. `PATH`, `HOME` and `LANG` are Lehr's own unless they are
-            given here; `LEHR_ASSET`, `LEHR_INCARNATION` and, but for `check`, `LEHR_OPERATION`
-            are set. A value may be a reference to a secret.
-        directory: to run in, absolute or relative to the base directory of the deployment,
-            which it is without this.
-        timeout_seconds: for `apply` and `remove`; then they are ended, by force if need be.
+        remove: undoes it; afterwards `check` must exit with 1. Without `remove` the asset cannot be turned
+            down.
+        environment: additional variables. `PATH`, `HOME` and `LANG` come from Lehr's own environment unless
+            they are set here. Lehr sets `LEHR_ASSET`, `LEHR_INCARNATION` and, except for `check`,
+            `LEHR_OPERATION`. A value may be a reference to a secret.
+        directory: working directory, absolute or relative to the base directory of the deployment; by default
+            that base directory.
+        timeout_seconds: for `apply` and `remove`, which are then ended, by SIGKILL if necessary.
         check_timeout_seconds: for `check`.
     """
 
@@ -56,7 +56,7 @@ class Command(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     def __post_init__(self) -> None:
         for name in ("check", "apply", "remove", "directory"):
             if "\0" in "".join(getattr(self, name) or ()):
-                raise ValueError(f"`{name}` has a NUL character")
+                raise ValueError(f"`{name}` contains a NUL character")
         for name in ("check", "apply", "remove"):
             script = getattr(self, name)
             if script is not None and not arguments(script)[0]:
@@ -64,11 +64,11 @@ class Command(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
         for key, value in self.environment.items():
             if not _NAME.fullmatch(key) or key.startswith(_RESERVED):
                 raise ValueError(
-                    f"`environment` has the name {key!r}: names are letters, digits and _, do not "
-                    f"begin with a digit, and those that begin with {_RESERVED} are Lehr's own"
+                    f"`environment` has the invalid name {key!r}: names consist of letters, digits and _, do "
+                    f"not begin with a digit, and those that begin with {_RESERVED} are reserved"
                 )
             if isinstance(value, str) and "\0" in value:
-                raise ValueError(f"`environment` has a NUL character in {key}")
+                raise ValueError(f"`environment` contains a NUL character in the value of {key}")
 
 
 def arguments(script: Script) -> tuple[str, ...]:

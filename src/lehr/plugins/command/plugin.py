@@ -94,7 +94,7 @@ class CommandPlugin(AssetPlugin):
         ended = await self._processes.run(launch._replace(timeout=command.check_timeout_seconds))
         if ended.timed_out or ended.code not in (_AS_INTENDED, _DIFFERS):
             raise TransientError(
-                f"check failed: {_how(ended)}",
+                f"check failed: {_ending(ended)}",
                 code="CMD101",
                 why=ended.errors.last() or ended.output.last(),
                 fix="exit code 0 means as intended, 1 means it differs",
@@ -102,8 +102,8 @@ class CommandPlugin(AssetPlugin):
         intended = _AS_INTENDED if target.goal is Goal.PRESENT else _DIFFERS
         if ended.code == intended:
             return NO_DIFF
-        said = ended.output.first()
-        observed = f"exit code {ended.code}: {said}" if said else f"exit code {ended.code}"
+        line = ended.output.first()
+        observed = f"exit code {ended.code}: {line}" if line else f"exit code {ended.code}"
         return Diff((Change("check", f"exit code {intended}", observed),))
 
     async def push(self, target: Target, read: Reader, push: Push) -> Outcome:
@@ -150,10 +150,10 @@ def _script(command: Command, goal: Goal) -> Script:
         )
     if command.remove is None:
         raise StalledError(
-            "this command cannot be taken away",
+            "this command cannot be removed",
             code="CMD103",
             why="it has no `remove`",
-            fix="give it one, or let the asset go",
+            fix="add `remove`, or let the asset go",
         )
     return command.remove
 
@@ -161,14 +161,14 @@ def _script(command: Command, goal: Goal) -> Script:
 def _outcome(ended: Ended) -> Outcome:
     if ended.code == 0 and not ended.timed_out:
         return DONE
-    said = ended.errors.last() or ended.output.last()
-    message = f"{_how(ended)}: {said}" if said else _how(ended)
+    line = ended.errors.last() or ended.output.last()
+    message = f"{_ending(ended)}: {line}" if line else _ending(ended)
     if ended.code is None or ended.survivors:
         return Outcome(Result.UNKNOWN, f"{message} (some of its processes still run)")
     return Outcome(Result.FAILED, message)
 
 
-def _how(ended: Ended) -> str:
+def _ending(ended: Ended) -> str:
     if ended.timed_out:
         return "did not end in time"
     if ended.code is not None and ended.code < 0:

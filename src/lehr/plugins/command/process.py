@@ -284,8 +284,8 @@ def _start(launch: Launch) -> subprocess.Popen[bytes]:
                 raise
             return process
     except OSError as error:
-        fix = "look at the state directory: is there space, may Lehr write there?"
-        raise TransientError("the push cannot be noted", code="CMD104", why=str(error), fix=fix) from error
+        fix = "check that the state directory has free space and that Lehr can write to it"
+        raise TransientError("the push cannot be recorded", code="CMD104", why=str(error), fix=fix) from error
 
 
 def _spawn(launch: Launch, *inherited: int) -> subprocess.Popen[bytes]:
@@ -309,11 +309,11 @@ def _spawn(launch: Launch, *inherited: int) -> subprocess.Popen[bytes]:
 _FIXES = {
     errno.ENOENT: "install it, or correct the path",
     errno.ENOTDIR: "correct the path",
-    errno.EACCES: "make it executable for the user that Lehr runs as (chmod +x), or correct the path",
-    errno.EPERM: "let the user that Lehr runs as execute it",
+    errno.EACCES: "make it executable for the user that runs Lehr (chmod +x), or correct the path",
+    errno.EPERM: "allow the user that runs Lehr to execute it",
     errno.ENOEXEC: "begin the script with a line like #!/bin/sh, or name its interpreter",
     errno.E2BIG: "shorten the arguments and the environment",
-    errno.ELOOP: "mend the symbolic links",
+    errno.ELOOP: "fix the symbolic links",
     errno.ENAMETOOLONG: "correct the path",
 }
 

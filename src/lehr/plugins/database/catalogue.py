@@ -42,7 +42,7 @@ class IndexState(msgspec.Struct, frozen=True):
 
     def __str__(self) -> str:
         kind = "special " if self.special else "unique " if self.unique else ""
-        valid = "" if self.valid else ", left by a build that did not end"
+        valid = "" if self.valid else ", left by an unfinished build"
         return f"{kind}on {', '.join(self.columns) or 'expressions'}{valid}"
 
 

@@ -71,7 +71,7 @@ def parse(text: str) -> Address:
             raise ValueError("`connection` must name a file: sqlite:data/plays.sqlite")
         return SqliteAddress(path)
     if not text.startswith("postgresql://"):
-        raise ValueError("`connection` starts with postgresql:// or sqlite:")
+        raise ValueError("`connection` must start with postgresql:// or sqlite:")
     return _postgres(text)
 
 
@@ -79,17 +79,17 @@ def _postgres(text: str) -> PostgresAddress:
     try:
         parts = urlsplit(text)
     except ValueError:
-        raise ValueError("`connection` is no URL") from None
+        raise ValueError("`connection` is not a valid URL") from None
     given = dict(parse_qsl(parts.query, keep_blank_values=True))
     if parts.password is not None or "password" in given:
         raise ValueError(
-            "`connection` holds a password, and intent is read by many: "
-            "use a socket, a certificate or `passfile`, or refer to it in `password`"
+            "`connection` contains a password, which everyone who reads intent would see: use a socket, a "
+            "certificate or `passfile`, or refer to it in `password`"
         )
     for name in given:
         if name not in _PARAMETERS:
             raise ValueError(
-                f"`connection` has the parameter {name!r}; these are known: {', '.join(_PARAMETERS)}"
+                f"`connection` has the unknown parameter {name!r}; known parameters: {', '.join(_PARAMETERS)}"
             )
     database = unquote(parts.path.removeprefix("/"))
     if not database or "/" in database or parts.fragment:
@@ -97,7 +97,7 @@ def _postgres(text: str) -> PostgresAddress:
     host = given.pop("host", "") or unquote(parts.hostname or "")
     port = given.pop("port", "") or _port(parts.netloc)
     if "," in host or not _PORT.fullmatch(port) or (port and not 0 < int(port) < 65_536):
-        raise ValueError("`connection` has one host and one port from 1 to 65535")
+        raise ValueError("`connection` must have one host and one port from 1 to 65535")
     user = given.pop("user", "") or unquote(parts.username or "")
     return PostgresAddress(database=database, host=host, port=port, user=user, parameters=given)
 

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TypeVar
 
-from lehr.base.errors import StalledError
+from lehr.base.errors import StalledError, raised_as
 from lehr.plugins.database import sqlite
 from lehr.plugins.database.connection import SqliteAddress, parse
 from lehr.plugins.database.payload import DatabaseSchema
@@ -26,7 +26,7 @@ class Databases:
     """The databases that this machine reaches.
 
     Args:
-        base: what relative paths are relative to.
+        base: the directory that relative paths start from.
     """
 
     def __init__(self, base: Path) -> None:
@@ -86,7 +86,7 @@ def column(connection: str, query: str, base: Path) -> frozenset[str]:
     """The first column of the result of `query`, which may only read; as text, without NULL.
 
     Args:
-        base: what relative paths are relative to.
+        base: the directory that relative paths start from.
 
     Raises:
         TransientError: the database does not exist, or takes too long.
@@ -105,10 +105,8 @@ def _first_column(answer: Answer) -> frozenset[str]:
 
 
 def _read(connection: str, query: str, base: Path, take: Callable[[Answer], T]) -> T:
-    try:
+    with raised_as(StalledError, "it does not name a database", code="DBS101", on=ValueError):
         address = parse(connection)
-    except ValueError as error:
-        raise StalledError("it names no database", code="DBS101", why=str(error)) from error
     if isinstance(address, SqliteAddress):
         return sqlite.read(address, query, base, take)
     with _driver():
@@ -116,23 +114,15 @@ def _read(connection: str, query: str, base: Path, take: Callable[[Answer], T]) 
     return postgres.read(address, query, base, take)
 
 
-@contextlib.contextmanager
-def _driver() -> Iterator[None]:
+def _driver() -> AbstractContextManager[None]:
     """The driver is imported when an asset needs it: it may be missing, and is slow to load."""
-    try:
-        yield
-    except ImportError as error:
-        raise StalledError(
-            "the driver of PostgreSQL is not installed",
-            code="DBS102",
-            why=str(error),
-            fix="pip install 'lehr[postgres]'",
-        ) from error
+    what, fix = "the PostgreSQL driver is not installed", "pip install 'lehr[postgres]'"
+    return raised_as(StalledError, what, code="DBS102", fix=fix, on=ImportError)
 
 
 def _no_database(schema: DatabaseSchema) -> StalledError:
     return StalledError(
-        f"there is no database {schema.address.place}",
+        f"database {schema.address.place} does not exist",
         code="DBS103",
-        fix="correct `connection`, make the database, or set `create_database: true`",
+        fix="correct `connection`, create the database, or set `create_database: true`",
     )

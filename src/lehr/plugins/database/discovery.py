@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from lehr.base.errors import LehrError, StalledError
+from lehr.base.errors import LehrError, StalledError, raised_as
 from lehr.plugins.database.catalogue import SERIAL, Catalogue, ColumnState, TableState
 from lehr.plugins.database.connection import SqliteAddress
 from lehr.plugins.database.databases import Databases
@@ -52,12 +52,9 @@ def drafts(databases: Databases, query: Sequence[str]) -> list[Found]:
 
 
 def _asked(connection: str, schema: str) -> DatabaseSchema:
-    try:
+    fix = "write a connection such as postgresql://host/database or sqlite:PATH"
+    with raised_as(StalledError, "this does not name a database", code="DBS104", fix=fix, on=ValueError):
         return DatabaseSchema(connection=connection, version=0, schema=schema)
-    except ValueError as error:
-        raise StalledError(
-            "this names no database", code="DBS104", why=str(error), fix="see `connection`"
-        ) from error
 
 
 def _draft(databases: Databases, asked: DatabaseSchema, patterns: Sequence[str], ids: Ids) -> Found:
@@ -65,35 +62,35 @@ def _draft(databases: Databases, asked: DatabaseSchema, patterns: Sequence[str],
     notes: list[str] = []
     with databases.open(asked) as session:
         if session is None:  # cannot happen: the draft does not ask to create it
-            raise StalledError(f"there is no database {asked.address.place}", code="DBS105")
+            raise StalledError(f"database {asked.address.place} does not exist", code="DBS105")
         with session.transaction(write=False):
             names = [name for name in session.tables() if _matches(name, patterns)]
             version = session.observed(asked).version
         for name in names:
             with session.transaction(write=False):
-                said, problem = _table(session, asked, name)
+                declaration, problem = _table(session, asked, name)
             if problem:
-                notes.append(f"table {name} is left out: {problem}")
+                notes.append(f"table {name} is skipped: {problem}")
             else:
-                tables[name] = said
-                notes.extend(_unsaid(session, asked, name))
+                tables[name] = declaration
+                notes.extend(_undeclared_indexes(session, asked, name))
     if not names:
         raise StalledError(
             f"no table of {asked.address.place} matches {', '.join(patterns)}",
             code="DBS106",
             why=f"looked for in schema {asked.schema}",
-            fix="correct the pattern; tables of another schema are SCHEMA.TABLE",
+            fix="correct the pattern; write SCHEMA.TABLE for tables of another schema",
         )
     payload = {"connection": asked.connection, "version": version}
     payload |= {} if asked.schema == _PUBLIC else {"schema": asked.schema}
     if not version:
-        notes.append("the database keeps no version yet: 0 until something relies on one")
+        notes.append("the database has no version yet; leave it at 0 until another asset requires one")
     return Found(
         id=ids.propose(_name(asked)),
         type=DATABASE_SCHEMA,
         payload=payload | {"tables": tables},
-        notes=(*notes, "keys to other tables, checks, triggers and views are not looked at, and stay"),
-        obstacle="" if tables else "intent can say none of its tables as they are",
+        notes=(*notes, "foreign keys, checks, triggers and views are ignored and stay unchanged"),
+        obstacle="" if tables else "intent cannot describe any of its tables as they are",
     )
 
 
@@ -111,16 +108,16 @@ def _name(asked: DatabaseSchema) -> str:
 def _table(session: Session, asked: DatabaseSchema, name: str) -> tuple[dict[str, Any], str]:
     """The part of a table that intent can describe, and why not all of it; empty if all."""
     observed = _observed(session, asked, name)
-    said = _said(observed.tables[name], numbered=isinstance(asked.address, SqliteAddress))
+    declaration = _declaration(observed.tables[name], numbered=isinstance(asked.address, SqliteAddress))
     try:
-        declared = msgspec.convert({name: said}, dict[Name, Table])
+        declared = msgspec.convert({name: declaration}, dict[Name, Table])
         intended = session.intended(replace(asked, version=observed.version, tables=declared))
     except (msgspec.ValidationError, ValueError, LehrError) as error:
-        return said, str(error)
+        return declaration, str(error)
     differing = [
         change.path.removeprefix(f"tables/{name}/") for change in plan(intended, observed).diff.changes
     ]
-    return said, f"intent cannot say {', '.join(differing)} as it is" if differing else ""
+    return declaration, f"intent cannot describe {', '.join(differing)} as it is" if differing else ""
 
 
 def _observed(session: Session, asked: DatabaseSchema, name: str) -> Catalogue:
@@ -128,7 +125,7 @@ def _observed(session: Session, asked: DatabaseSchema, name: str) -> Catalogue:
     return session.observed(replace(asked, tables={name: Table(absent=True)}))
 
 
-def _said(state: TableState, *, numbered: bool) -> dict[str, Any]:
+def _declaration(state: TableState, *, numbered: bool) -> dict[str, Any]:
     """The table as people write it.
 
     Args:
@@ -138,26 +135,26 @@ def _said(state: TableState, *, numbered: bool) -> dict[str, Any]:
         name: _column(column, required=name in state.primary_key, numbered=numbered)
         for name, column in state.columns.items()
     }
-    said: dict[str, Any] = {"columns": columns}
+    declaration: dict[str, Any] = {"columns": columns}
     if state.primary_key:
-        said["primary_key"] = list(state.primary_key)
+        declaration["primary_key"] = list(state.primary_key)
     indexes = {
         name: {"columns": list(index.columns)} | ({"unique": True} if index.unique else {})
         for name, index in state.indexes.items()
         if not index.special and not index.constraint
     }
-    return said | ({"indexes": indexes} if indexes else {})
+    return declaration | ({"indexes": indexes} if indexes else {})
 
 
 def _column(state: ColumnState, *, required: bool, numbered: bool) -> dict[str, Any]:
     if state.default == SERIAL:
         return {"type": state.type if numbered else _SERIAL_TYPES.get(state.type, state.type)}
-    said: dict[str, Any] = {"type": state.type}
+    declaration: dict[str, Any] = {"type": state.type}
     if not state.nullable and not required:
-        said["nullable"] = False
+        declaration["nullable"] = False
     if state.default is not None:
-        said["default"] = _default(state.type, state.default)
-    return said
+        declaration["default"] = _default(state.type, state.default)
+    return declaration
 
 
 def _default(type: str, default: str) -> str | int | bool:
@@ -168,11 +165,11 @@ def _default(type: str, default: str) -> str | int | bool:
     return int(whole[1]) if whole and type in _SERIAL_TYPES else default
 
 
-def _unsaid(session: Session, asked: DatabaseSchema, name: str) -> Iterator[str]:
+def _undeclared_indexes(session: Session, asked: DatabaseSchema, name: str) -> Iterator[str]:
     """Indexes that stay even if they are not declared."""
     with session.transaction(write=False):
         state = _observed(session, asked, name).tables.get(name)
     for index, found in state.indexes.items() if state else ():
         if found.special or found.constraint:
-            kind = "of a constraint" if found.constraint else "over expressions, some rows or the like"
-            yield f"index {index} of table {name}, {kind}, is not declared, and stays"
+            kind = "of a constraint" if found.constraint else "over expressions, a subset of rows or similar"
+            yield f"index {index} of table {name}, {kind}, is not declared and stays unchanged"

@@ -1,4 +1,4 @@
-"""What people write about a database's schema, and its checks before any query.
+"""The payload of `lehr.DatabaseSchema`, and its checks before any query.
 
 Names, types and defaults become part of SQL, so each has a small grammar of its own; nothing that
 could end a name, a type or a literal gets through.
@@ -58,18 +58,18 @@ class Column(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def __post_init__(self) -> None:
         words = re.findall(r"[a-z_]+", self.type.lower())
         if not _TYPE.fullmatch(self.type) or any(map(_ENDS_TYPE.fullmatch, words)):
-            raise ValueError(f"{self.type!r} is no type: words, numbers in parentheses, and [] alone")
+            raise ValueError(f"{self.type!r} is not a valid type: use words, numbers in parentheses, and []")
         expression = self.expression
         if expression is not None and self.serial:
-            raise ValueError(f"a column of type {self.type} has no other default")
+            raise ValueError(f"a column of type {self.type} cannot have another default")
         if not is_default(expression or "0"):
             raise ValueError(
-                f"default {expression!r} is none of: a number, true, false, quoted text such as "
-                "\"'none'\", now(), current_date, gen_random_uuid()"
+                f"default {expression!r} is not supported; write a number, true, false, quoted text such as "
+                "\"'none'\", now(), current_date or gen_random_uuid()"
             )
         if words[0].startswith(("date", "time")) and _MOMENT.fullmatch(expression or ""):
             raise ValueError(
-                f"default {expression} would be the moment at which the column is made; write now()"
+                f"default {expression} would be evaluated once, when the column is created; write now()"
             )
 
     @property
@@ -101,9 +101,9 @@ class Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A table.
 
     Attributes:
-        columns: by name. One that the database has and that is not here will be dropped, which needs
-            approval.
-        primary_key: names of columns, in order; it is made with the table and not changed later.
+        columns: by name. A column that the database has but that is not listed here will be dropped, which
+            needs approval.
+        primary_key: names of columns, in order; created with the table and never changed.
         indexes: by name.
         absent: true drops the whole table, which needs approval.
     """
@@ -115,9 +115,9 @@ class Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def __post_init__(self) -> None:
         if self.absent == bool(self.columns):
-            raise ValueError("a table has either columns or `absent: true`")
+            raise ValueError("a table must have either columns or `absent: true`")
         if self.absent and (self.primary_key or self.indexes):
-            raise ValueError("a table with `absent: true` has nothing else")
+            raise ValueError("a table with `absent: true` cannot have anything else")
         _once("column", self.columns)
         _once("column of the primary key", self.primary_key)
         lists = {
@@ -127,7 +127,7 @@ class Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         for what, names in lists.items():
             for name in names:
                 if name not in self.columns:
-                    raise ValueError(f"{what} names {name}, which is no column of the table")
+                    raise ValueError(f"{what} names {name}, which is not a column of the table")
 
 
 class DatabaseSchema(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -138,10 +138,10 @@ class DatabaseSchema(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
             password. A host with a slash is the directory of a Unix socket. Relative paths are
             relative to the base directory of the deployment.
         password: where the password is kept, for PostgreSQL.
-        version: the version that others require; raised with each change that they rely on. 0 if no other
-            asset requires one: then none is kept.
+        version: the version that other assets require; raise it with each change that they rely on. 0, the
+            value if no asset requires a version, is not stored.
         schema: PostgreSQL's schema; SQLite has none.
-        tables: by name. Tables that are not here are never looked at.
+        tables: by name. Tables that are not listed are ignored.
         create_database: create the database, or SQLite's file, if it does not exist.
     """
 
@@ -154,14 +154,14 @@ class DatabaseSchema(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
 
     def __post_init__(self) -> None:
         if isinstance(self.address, SqliteAddress) and self.schema != "public":
-            raise ValueError("SQLite has no schemas: leave `schema` out")
+            raise ValueError("SQLite has no schemas: omit `schema`")
         if isinstance(self.address, SqliteAddress) and self.password is not None:
-            raise ValueError("SQLite has no passwords: leave `password` out")
+            raise ValueError("SQLite has no passwords: omit `password`")
         indexes = [name for table in self.tables.values() for name in table.indexes]
         _once("table or index", [*self.tables, *indexes])
         for name in (*self.tables, *indexes):
             if name.lower() == VERSION_TABLE or name.lower().startswith(("pg_", "sqlite_")):
-                raise ValueError(f"{name} is a name that Lehr or the database keeps to itself")
+                raise ValueError(f"{name} is a reserved name of Lehr or the database")
 
     @property
     def address(self) -> Address:
@@ -191,7 +191,7 @@ def _once(what: str, names: Iterable[str]) -> None:
     for name in names:
         # SQLite ignores case.
         if name.lower() in seen:
-            raise ValueError(f"{what} {name} is there twice")
+            raise ValueError(f"{what} {name} is listed twice")
         seen.add(name.lower())
 
 

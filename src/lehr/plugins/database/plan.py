@@ -10,6 +10,8 @@ last.
 
 from __future__ import annotations
 
+import enum
+import re
 from collections.abc import Iterator
 
 import msgspec
@@ -18,7 +20,6 @@ from msgspec.structs import replace
 from lehr.base.digest import digest, short
 from lehr.model.diff import Change, Diff, Effects, bounded
 from lehr.plugins.database.catalogue import SERIAL, Catalogue, ColumnState, IndexState, TableState
-from lehr.plugins.database.conversion import Conversion, conversion
 
 _LONGEST_TEXT = 120
 
@@ -40,50 +41,43 @@ class DropTable(msgspec.Struct, frozen=True):
     table: str
 
 
-class AddColumn(msgspec.Struct, frozen=True):
-    """Add a column."""
+class ColumnEdit(msgspec.Struct, frozen=True):
+    """An edit of one column."""
 
     table: str
     column: str
+
+
+class AddColumn(ColumnEdit, frozen=True):
+    """Add a column."""
+
     state: ColumnState
 
 
-class DropColumn(msgspec.Struct, frozen=True):
+class DropColumn(ColumnEdit, frozen=True):
     """Drop a column with its values."""
 
-    table: str
-    column: str
 
-
-class SetType(msgspec.Struct, frozen=True):
+class SetType(ColumnEdit, frozen=True):
     """Change a column's type; its values are cast."""
 
-    table: str
-    column: str
     type: str
 
 
-class SetNullable(msgspec.Struct, frozen=True):
+class SetNullable(ColumnEdit, frozen=True):
     """Allow or forbid NULL in a column."""
 
-    table: str
-    column: str
     nullable: bool
 
 
-class SetDefault(msgspec.Struct, frozen=True):
+class SetDefault(ColumnEdit, frozen=True):
     """Set a column's default for new rows."""
 
-    table: str
-    column: str
     default: str
 
 
-class DropDefault(msgspec.Struct, frozen=True):
+class DropDefault(ColumnEdit, frozen=True):
     """Drop a column's default for new rows."""
-
-    table: str
-    column: str
 
 
 class CreateIndex(msgspec.Struct, frozen=True):
@@ -92,7 +86,7 @@ class CreateIndex(msgspec.Struct, frozen=True):
     table: str
     index: str
     state: IndexState
-    beside_traffic: bool = False
+    concurrently: bool = False
 
 
 class DropIndex(msgspec.Struct, frozen=True):
@@ -108,20 +102,7 @@ class SetVersion(msgspec.Struct, frozen=True):
     version: int
 
 
-Edit = (
-    CreateSchema
-    | CreateTable
-    | DropTable
-    | AddColumn
-    | DropColumn
-    | SetType
-    | SetNullable
-    | SetDefault
-    | DropDefault
-    | CreateIndex
-    | DropIndex
-    | SetVersion
-)
+Edit = CreateSchema | CreateTable | DropTable | ColumnEdit | CreateIndex | DropIndex | SetVersion
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -155,7 +136,7 @@ def plan(intended: Catalogue, observed: Catalogue) -> Plan:
     """Plan how `observed` becomes `intended`. Both catalogues use the same database's words."""
     found = list(_findings(intended, observed))
     edits = [edit for finding in found for edit in finding.edits]
-    builds = tuple(edit for edit in edits if isinstance(edit, CreateIndex) and edit.beside_traffic)
+    builds = tuple(edit for edit in edits if isinstance(edit, CreateIndex) and edit.concurrently)
     transaction = sorted((edit for edit in edits if edit not in builds), key=_place)
     changes = [Change(item.path, _short(item.intended), _short(item.observed)) for item in found]
     if intended.version != observed.version:
@@ -226,7 +207,7 @@ def _in_table(table: str, after: TableState, before: TableState) -> Iterator[_Fi
             yield from _in_column(table, name, new, old)
     if after.primary_key != before.primary_key:
         intended, observed = ", ".join(after.primary_key), ", ".join(before.primary_key)
-        fix = "change the primary key by hand, or declare the one that there is"
+        fix = "change the primary key by hand, or declare the existing one"
         yield _Finding(f"tables/{table}/primary_key", intended or None, observed or None, fix=fix)
     yield from _in_indexes(table, after, before)
 
@@ -247,7 +228,7 @@ def _in_column(table: str, name: str, new: ColumnState, old: ColumnState) -> Ite
         yield _Finding(f"{path}/nullable", new.nullable, old.nullable, edits, disruptive=not new.nullable)
     if new.default != old.default:
         serial = SERIAL in (new.default, old.default)
-        fix = "add another column of that kind, fill it, and drop this one" if serial else ""
+        fix = "add another column of that type, fill it, and drop this one" if serial else ""
         edits = (drop,) if new.default is None else (put,) if old.default is None else (drop, put)
         yield _Finding(f"{path}/default", new.default, old.default, () if serial else edits, fix=fix)
 
@@ -260,11 +241,11 @@ def _in_indexes(table: str, after: TableState, before: TableState) -> Iterator[_
             if not old.special and not old.constraint:
                 yield _Finding(path, None, str(old), (DropIndex(table, name),), destructive=True)
         elif new is not None and old is None:
-            edits: tuple[Edit, ...] = (CreateIndex(table, name, new, beside_traffic=True),)
+            edits: tuple[Edit, ...] = (CreateIndex(table, name, new, concurrently=True),)
             yield _Finding(path, str(new), None, edits)
         elif new is not None and old is not None and new != replace(old, constraint=False):
             # An index can be rebuilt, but a good one is missing until then.
-            edits = (DropIndex(table, name), CreateIndex(table, name, new, beside_traffic=True))
+            edits = (DropIndex(table, name), CreateIndex(table, name, new, concurrently=True))
             yield _Finding(path, str(new), str(old), edits, old.special, old.valid)
 
 
@@ -276,3 +257,61 @@ def _short(value: object) -> object:
     if isinstance(value, str) and len(value) > _LONGEST_TEXT:
         return f"{value[:_LONGEST_TEXT]}... ({short(digest(value))})"
     return value
+
+
+# --- cost of changing the type of a column that holds rows -----------------------
+# Type names are the database's own (`character varying(20)`). A change that is not known to keep every value
+# counts as destructive.
+
+_PARAMETERS = re.compile(r"(?P<name>[^(]+?)(\((?P<values>[\d,]+)\))?")
+_WHOLE = ("smallint", "integer", "bigint")
+
+
+class Conversion(enum.Enum):
+    """FREE: the rows stay as they are. REWRITE: every row is rewritten with the same value.
+
+    LOSSY: values may be cut off or may not fit.
+    """
+
+    FREE = "free"
+    REWRITE = "rewrite"
+    LOSSY = "lossy"
+
+
+def conversion(observed: str, intended: str) -> Conversion:
+    """The effect of changing a column's type on its values."""
+    before, after = _parsed(observed), _parsed(intended)
+    if before is None or after is None:
+        return Conversion.LOSSY
+    (old, had), (new, has) = before, after
+    if old in _WHOLE and not had:
+        if new in _WHOLE and _WHOLE.index(new) >= _WHOLE.index(old):
+            return Conversion.REWRITE
+        if new == "numeric" and not has:
+            return Conversion.REWRITE
+    if (old, new) == ("real", "double precision"):
+        return Conversion.REWRITE
+    if _widens_text(old, had, new, has) or _widens_numeric(old, had, new, has):
+        return Conversion.FREE
+    return Conversion.LOSSY
+
+
+def _widens_text(old: str, had: list[int], new: str, has: list[int]) -> bool:
+    texts = ("character varying", "text")
+    if old not in texts or new not in texts:
+        return False
+    return not has or (bool(had) and has[0] >= had[0])
+
+
+def _widens_numeric(old: str, had: list[int], new: str, has: list[int]) -> bool:
+    if old != "numeric" or new != "numeric":
+        return False
+    return not has or (len(had) == len(has) == 2 and has[0] >= had[0] and has[1] == had[1])
+
+
+def _parsed(type: str) -> tuple[str, list[int]] | None:
+    match = _PARAMETERS.fullmatch(type)
+    if match is None:
+        return None
+    values = match["values"]
+    return match["name"], [int(value) for value in values.split(",")] if values else []

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import msgspec
 
@@ -23,12 +23,13 @@ from lehr.model.asset import AssetKey, Partition
 from lehr.model.diff import Diff, Goal, Target
 from lehr.model.operation import DONE, Operation, Outcome, Progress, Result
 from lehr.plugins.database import discovery
+from lehr.plugins.database.catalogue import Catalogue
 from lehr.plugins.database.databases import Databases
 from lehr.plugins.database.payload import DATABASE_SCHEMA, DatabaseSchema, Intended
 from lehr.plugins.database.plan import Plan, missing_database, plan
 from lehr.plugins.database.session import ConnectionLostError
-from lehr.sdk.plugin import AssetPlugin, Found, Push, Reader, Traits
-from lehr.sdk.secrets import NoSecrets, Secrets
+from lehr.sdk.plugin import AssetPlugin, Found, IndexedDiff, Push, Reader, Traits
+from lehr.sdk.secrets import NoSecrets, Secrets, SecretValue
 
 _WATCH_EVERY = 2.0  # seconds
 _WATCH_AT_ONCE = 2  # databases: one that hangs delays only the others' hints
@@ -42,6 +43,12 @@ class _Watched(msgspec.Struct, frozen=True):
     intended: Intended
     seen: Digest | None
     until: float
+
+
+class _Request(NamedTuple):
+    number: int
+    key: AssetKey
+    schema: DatabaseSchema
 
 
 class DatabasePlugin(AssetPlugin):
@@ -59,7 +66,7 @@ class DatabasePlugin(AssetPlugin):
       person approved.
 
     Args:
-        base: what relative paths are relative to.
+        base: the directory that relative paths start from.
         blocking: a pool of this plugin's own, of `threads`, closed with it.
         clock: time.
         secrets: provides passwords.
@@ -81,16 +88,52 @@ class DatabasePlugin(AssetPlugin):
 
     async def diff(self, target: Target, read: Reader) -> Diff:
         """Compare the catalogue with intent; see `plan.plan` for the paths."""
-        intended = await self._intended(target, read)
-        before = self._watched.get(target.key)
-        self._note(target.key, intended, None if before is None else before.seen)
-        found, seen = await self._blocking.run(self._look, intended)
-        self._note(target.key, intended, seen)
+        [(_, found)] = await self._compare([_Request(0, target.key, _payload(target, read))])
+        if isinstance(found, LehrError):
+            raise found
         return found
+
+    async def diff_many(self, requests: Sequence[tuple[Target, Reader]]) -> AsyncIterator[IndexedDiff]:
+        """Compare with one read of each catalogue. Leaves out schemas that must be read alone."""
+        databases: dict[tuple[object, ...], list[_Request]] = {}
+        for index, (target, read) in enumerate(requests):
+            try:
+                schema = _payload(target, read)
+            except LehrError as error:
+                yield index, error
+            else:
+                database = schema.connection, schema.password, schema.create_database
+                databases.setdefault(database, []).append(_Request(index, target.key, schema))
+        calls = [asyncio.create_task(self._compare(asked)) for asked in databases.values()]
+        try:
+            for call in asyncio.as_completed(calls):
+                for answer in await call:
+                    yield answer
+        finally:
+            for call in calls:
+                call.cancel()
+
+    async def _compare(self, requests: Sequence[_Request]) -> list[IndexedDiff]:
+        """Compare schemas of one database, with one connection."""
+        schemas = [request.schema for request in requests]
+        try:
+            intended = await self._with_password(schemas[0])
+            for _, key, schema in requests:
+                before = self._watched.get(key)
+                self._note(key, Intended(schema, intended.password), None if before is None else before.seen)
+            found = await self._blocking.run(self._look, schemas, intended.password)
+        except LehrError as error:
+            return [(request.number, error) for request in requests]
+        answers: list[IndexedDiff] = []
+        for (number, key, schema), seen in zip(requests, found, strict=True):
+            if seen is not None:
+                self._note(key, Intended(schema, intended.password), seen[1])
+                answers.append((number, seen[0]))
+        return answers
 
     async def push(self, target: Target, read: Reader, push: Push) -> Outcome:
         """Take one step after another, each planned from the current state, until none is left."""
-        intended, approved = await self._intended(target, read), push.operation.diff_digest
+        intended, approved = await self._with_password(_payload(target, read)), push.operation.diff_digest
         # The database, the transaction, each index, the version. The next diff reports any remaining
         # difference.
         most = 3 + sum(len(table.indexes) for table in intended.schema.tables.values())
@@ -144,8 +187,7 @@ class DatabasePlugin(AssetPlugin):
         self._blocking.close()
         self._databases.interrupt()  # or ending this process would wait for a long build
 
-    async def _intended(self, target: Target, read: Reader) -> Intended:
-        schema = _payload(target, read)
+    async def _with_password(self, schema: DatabaseSchema) -> Intended:
         if schema.password is None:
             return Intended(schema)
         return Intended(schema, await self._secrets.read(schema.password))
@@ -155,14 +197,23 @@ class DatabasePlugin(AssetPlugin):
 
     # --- in a thread -------------------------------------------------------------
 
-    def _look(self, intended: Intended) -> tuple[Diff, Digest]:
-        schema = intended.schema
-        with self._databases.open(*intended) as session:
+    def _look(
+        self, schemas: Sequence[DatabaseSchema], password: SecretValue | None
+    ) -> list[tuple[Diff, Digest] | None]:
+        with self._databases.open(schemas[0], password) as session:
             if session is None:
-                return missing_database(schema.address.place, schema.version), _NOTHING
-            with session.transaction(write=False):
-                observed = session.observed(schema)
-                return plan(session.intended(schema), observed).diff, digest(observed)
+                return [
+                    (missing_database(schema.address.place, schema.version), _NOTHING) for schema in schemas
+                ]
+            if len(schemas) == 1:
+                with session.transaction(write=False):
+                    observed = session.observed(schemas[0])
+                    return [_found(session.intended(schemas[0]), observed)]
+            try:
+                with session.transaction(write=False):
+                    return [None if pair is None else _found(*pair) for pair in session.together(schemas)]
+            except LehrError:  # it may concern one of them only
+                return [None] * len(schemas)
 
     def _fingerprint(self, intended: Intended) -> Digest | None:
         """Digest of everything that `diff` compares with; None while it cannot be read."""
@@ -185,7 +236,7 @@ class DatabasePlugin(AssetPlugin):
         with self._databases.open(*intended) as session:
             if session is None:
                 self._databases.create(*intended)
-                return "made the database"
+                return "created the database"
             with session.transaction(write=True):
                 todo = plan(session.intended(schema), session.observed(schema))
                 _allow(todo, approved)
@@ -205,10 +256,14 @@ def _payload(target: Target, read: Reader) -> DatabaseSchema:
         raise StalledError(
             f"a {DATABASE_SCHEMA} cannot be {target.goal}",
             code="DBS107",
-            why="databases are never taken down",
-            fix="drop tables with `absent: true`, then let the asset go from Lehr's care",
+            why="Lehr never drops databases",
+            fix="drop tables with `absent: true`, then let the asset go",
         )
     return schema
+
+
+def _found(intended: Catalogue, observed: Catalogue) -> tuple[Diff, Digest]:
+    return plan(intended, observed).diff, digest(observed)
 
 
 def _allow(todo: Plan, approved: Digest) -> None:
@@ -219,6 +274,6 @@ def _allow(todo: Plan, approved: Digest) -> None:
         raise TransientError(
             "production has changed since this was approved",
             code="DBS109",
-            why="what would be destroyed now is not what was shown",
-            fix="look at the new diff, and approve it if it is right",
+            why="the push would now destroy something other than the approved diff shows",
+            fix="review the new diff, and approve it if it is right",
         )

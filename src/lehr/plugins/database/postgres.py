@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -52,7 +52,7 @@ _CONSTANT = re.compile(
 _NOW = ("now()", "current_timestamp")
 
 _COLUMNS = """
-SELECT c.relname, c.relkind, a.attname, format_type(a.atttypid, a.atttypmod), NOT a.attnotnull,
+SELECT n.nspname, c.relname, c.relkind, a.attname, format_type(a.atttypid, a.atttypmod), NOT a.attnotnull,
        pg_get_expr(d.adbin, d.adrelid),
        a.attidentity <> '' OR pg_get_serial_sequence(
            quote_ident(n.nspname) || '.' || quote_ident(c.relname), a.attname) IS NOT NULL
@@ -60,8 +60,9 @@ FROM pg_class c
 JOIN pg_namespace n ON n.oid = c.relnamespace
 LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
 LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
-WHERE n.nspname = %s AND c.relname = ANY (%s) AND c.relkind NOT IN ('i', 'I', 'S', 't')
-ORDER BY c.relname, a.attnum
+WHERE (n.nspname, c.relname) IN (SELECT * FROM unnest(%s::name[], %s::name[]))
+      AND c.relkind NOT IN ('i', 'I', 'S', 't')
+ORDER BY n.nspname, c.relname, a.attnum
 """
 
 _TABLES = """
@@ -71,7 +72,7 @@ ORDER BY c.relname
 """
 
 _INDEXES = """
-SELECT t.relname, i.relname, x.indisprimary, x.indisunique, x.indisvalid,
+SELECT n.nspname, t.relname, i.relname, x.indisprimary, x.indisunique, x.indisvalid,
        m.amname <> 'btree' OR x.indexprs IS NOT NULL OR x.indpred IS NOT NULL
            OR x.indnatts <> x.indnkeyatts OR EXISTS (SELECT FROM unnest(x.indoption) o WHERE o <> 0),
        EXISTS (SELECT FROM pg_constraint k WHERE k.conindid = x.indexrelid AND k.contype IN ('p', 'u', 'x')),
@@ -83,8 +84,8 @@ JOIN pg_class t ON t.oid = x.indrelid
 JOIN pg_class i ON i.oid = x.indexrelid
 JOIN pg_am m ON m.oid = i.relam
 JOIN pg_namespace n ON n.oid = t.relnamespace
-WHERE n.nspname = %s AND t.relname = ANY (%s)
-ORDER BY t.relname, i.relname
+WHERE (n.nspname, t.relname) IN (SELECT * FROM unnest(%s::name[], %s::name[]))
+ORDER BY n.nspname, t.relname, i.relname
 """
 
 
@@ -100,8 +101,30 @@ class PostgresSession:
         return [name for (name,) in self._rows(_TABLES, self._schema, VERSION_TABLE)]
 
     def intended(self, schema: DatabaseSchema) -> Catalogue:
-        wanted = {name: table for name, table in schema.tables.items() if not table.absent}
-        columns = [column for table in wanted.values() for column in table.columns.values()]
+        return self._intended([schema])[0]
+
+    def observed(self, schema: DatabaseSchema) -> Catalogue:
+        return self._observed([schema])[0]
+
+    def together(self, schemas: Sequence[DatabaseSchema]) -> list[tuple[Catalogue, Catalogue] | None]:
+        # One search path for all. With this one the server qualifies all names but its own, so it prints
+        # whatever has no dot in the same way with the search path of the schema.
+        _configure(self._connection, {"search_path": ""})
+        query = "SELECT name FROM unnest(%s::text[]) AS t (name) WHERE to_regtype(name) IS NOT NULL"
+        known = {name for (name,) in self._rows(query, sorted(set().union(*map(_types_of, schemas))))}
+        plain = [_types_of(schema) <= known for schema in schemas]
+        chosen = list(itertools.compress(schemas, plain))
+        pairs = zip(self._intended(chosen), self._observed(chosen), strict=True)
+        answers = (None if any(map(_qualified, pair)) else pair for pair in pairs)
+        return [next(answers) if read else None for read in plain]
+
+    def _intended(self, schemas: Sequence[DatabaseSchema]) -> list[Catalogue]:
+        columns = [
+            column
+            for schema in schemas
+            for table in schema.tables.values()
+            for column in table.columns.values()
+        ]
         types = self._types({column.type for column in columns})
         constants = self._constants(
             {
@@ -110,40 +133,46 @@ class PostgresSession:
                 if column.expression is not None and payload.is_literal(column.expression)
             }
         )
-        tables = {}
-        for name, table in wanted.items():
-            states = {}
-            for key, column in table.columns.items():
-                type, expression = types[column.type], column.expression
-                default = SERIAL if column.serial else _spelt(expression)
-                if expression is not None and payload.is_literal(expression):
-                    default = constants[expression, type]
-                nullable = column.nullable and not column.serial and key not in table.primary_key
-                states[key] = ColumnState(type, nullable, default)
-            indexes = {
-                key: IndexState(tuple(index.columns), index.unique) for key, index in table.indexes.items()
-            }
-            tables[name] = TableState(states, tuple(table.primary_key), indexes)
-        unwanted = tuple(name for name, table in schema.tables.items() if table.absent)
-        return Catalogue(schema.schema, schema.version, tables, unwanted)
+        return [_intended(schema, types, constants) for schema in schemas]
 
-    def observed(self, schema: DatabaseSchema) -> Catalogue:
-        if not self._rows("SELECT FROM pg_namespace WHERE nspname = %s", schema.schema):
-            return Catalogue(None, 0)
-        columns = self._columns(list(schema.tables))
-        keys: dict[str, tuple[str, ...]] = {}
-        indexes: dict[str, dict[str, IndexState]] = {name: {} for name in columns}
-        for table, name, primary, unique, valid, special, constraint, names in self._rows(
-            _INDEXES, schema.schema, list(schema.tables)
+    def _observed(self, schemas: Sequence[DatabaseSchema]) -> list[Catalogue]:
+        existing = self._rows(
+            "SELECT nspname FROM pg_namespace WHERE nspname = ANY (%s)", [schema.schema for schema in schemas]
+        )
+        places = [schema.schema for schema in schemas for _ in schema.tables]
+        tables = self._tables(places, [name for schema in schemas for name in schema.tables])
+        versions = self._versions([name for (name,) in existing])
+        return [
+            Catalogue(
+                schema.schema,
+                versions[schema.schema],
+                {
+                    name: tables[schema.schema, name]
+                    for name in sorted(schema.tables)
+                    if (schema.schema, name) in tables
+                },
+            )
+            if schema.schema in versions
+            else Catalogue(None, 0)
+            for schema in schemas
+        ]
+
+    def _tables(self, places: list[str], names: list[str]) -> dict[tuple[str, str], TableState]:
+        """The tables of these names, each in the schema at the same index."""
+        columns = self._columns(places, names)
+        keys: dict[tuple[str, str], tuple[str, ...]] = {}
+        indexes: dict[tuple[str, str], dict[str, IndexState]] = {table: {} for table in columns}
+        for place, table, name, primary, unique, valid, special, constraint, parts in self._rows(
+            _INDEXES, places, names
         ):
             if primary:
-                keys[table] = tuple(names)
+                keys[place, table] = tuple(parts)
             else:
-                indexes[table][name] = IndexState(tuple(names), unique, valid, special, constraint)
-        tables = {
-            name: TableState(states, keys.get(name, ()), indexes[name]) for name, states in columns.items()
+                indexes[place, table][name] = IndexState(tuple(parts), unique, valid, special, constraint)
+        return {
+            table: TableState(states, keys.get(table, ()), indexes[table])
+            for table, states in columns.items()
         }
-        return Catalogue(schema.schema, self._version(), tables)
 
     @contextlib.contextmanager
     def transaction(self, *, write: bool) -> Iterator[None]:
@@ -159,7 +188,7 @@ class PostgresSession:
 
     def execute(self, edit: Edit) -> None:
         with translated(self._connection, about_rows=True):
-            if isinstance(edit, CreateIndex) and edit.beside_traffic:
+            if isinstance(edit, CreateIndex) and edit.concurrently:
                 _configure(self._connection, _BUILD_SETTINGS)
             for statement in statements(edit, self._schema):
                 self._connection.execute(statement)
@@ -179,7 +208,7 @@ class PostgresSession:
             raise TransientError(
                 f"another push of the schema {self._schema} is under way",
                 code="DBS110",
-                fix="it goes on when that has ended; pg_stat_activity shows it",
+                fix="this push continues when the other has ended; see pg_stat_activity",
             )
         self._alone = True
 
@@ -223,22 +252,22 @@ class PostgresSession:
             }
         return found
 
-    def _columns(self, names: list[str]) -> dict[str, dict[str, ColumnState]]:
-        rows = self._rows(_COLUMNS, self._schema, names)
+    def _columns(self, places: list[str], names: list[str]) -> dict[tuple[str, str], dict[str, ColumnState]]:
+        rows = self._rows(_COLUMNS, places, names)
         constants = self._constants(
             (match["literal"], type)
             for *_, type, _, default, _ in rows
             if default is not None and (match := _CONSTANT.fullmatch(default))
         )
-        found: dict[str, dict[str, ColumnState]] = {}
-        for table, kind, name, type, nullable, expression, serial in rows:
+        found: dict[tuple[str, str], dict[str, ColumnState]] = {}
+        for schema, table, kind, name, type, nullable, expression, serial in rows:
             if kind not in ("r", "p"):
                 raise StalledError(
-                    f"{self._schema}.{table} is a view or a foreign table",
+                    f"{schema}.{table} is a view or a foreign table",
                     code="DBS111",
-                    fix="take it away by hand, or leave the name out",
+                    fix="drop it by hand, or remove the name from intent",
                 )
-            columns = found.setdefault(table, {})
+            columns = found.setdefault((schema, table), {})
             if name is None:
                 continue  # a table without columns
             default = SERIAL if serial else _spelt(expression)
@@ -247,12 +276,19 @@ class PostgresSession:
             columns[name] = ColumnState(type, nullable, default)
         return found
 
-    def _version(self) -> int:
-        name = f"{quoted(self._schema)}.{quoted(VERSION_TABLE)}"
-        if self._rows("SELECT to_regclass(%s)", name)[0][0] is None:
-            return 0
-        found = self._rows(f"SELECT version FROM {name}")  # noqa: S608 - quoted
-        return int(found[0][0]) if found else 0
+    def _versions(self, schemas: list[str]) -> dict[str, int]:
+        """The version of each of these schemas."""
+        query = (
+            "SELECT place FROM unnest(%s::text[]) AS t (place) "
+            "WHERE to_regclass(format('%%I.%%I', place, %s::text)) IS NOT NULL"
+        )
+        kept = [name for (name,) in self._rows(query, schemas, VERSION_TABLE)]
+        queries = (
+            f"SELECT {literal(name)}, version FROM {quoted(name)}.{quoted(VERSION_TABLE)}"  # noqa: S608 - quoted
+            for name in kept
+        )
+        rows = self._rows(" UNION ALL ".join(queries)) if kept else []
+        return dict.fromkeys(schemas, 0) | {name: int(version) for name, version in reversed(rows)}
 
 
 @contextlib.contextmanager
@@ -292,7 +328,7 @@ def create_database(address: PostgresAddress, base: Path, password: SecretValue 
         raise StalledError(
             "the server has no database postgres to connect to",
             code="DBS113",
-            fix="make the database by hand",
+            fix="create the database by hand",
         )
     with (
         contextlib.closing(connection),
@@ -306,7 +342,7 @@ def read(address: PostgresAddress, query: str, base: Path, take: Callable[[Answe
     """The result of `take` on the answer to `query`, which may only read."""
     connection = _connect(_parameters(address, base))
     if connection is None:
-        raise TransientError(f"there is no database {address.place}", code="DBS114")
+        raise TransientError(f"database {address.place} does not exist", code="DBS114")
     with contextlib.closing(connection), translated(connection, about_rows=True):
         _configure(
             connection, _SETTINGS | {"default_transaction_read_only": "on", "statement_timeout": "10s"}
@@ -377,6 +413,45 @@ def _missing(parameters: dict[str, Any]) -> bool:
 def _configure(connection: psycopg.Connection[Any], settings: dict[str, str]) -> None:
     calls = ", ".join(["set_config(%s, %s, false)"] * len(settings))
     connection.execute(f"SELECT {calls}", [text for pair in settings.items() for text in pair])
+
+
+def _intended(
+    schema: DatabaseSchema, types: Mapping[str, str], constants: Mapping[tuple[str, str], str | None]
+) -> Catalogue:
+    tables = {}
+    for name, table in schema.tables.items():
+        if table.absent:
+            continue
+        states = {}
+        for key, column in table.columns.items():
+            type, expression = types[column.type], column.expression
+            default = SERIAL if column.serial else _spelt(expression)
+            if expression is not None and payload.is_literal(expression):
+                default = constants[expression, type]
+            nullable = column.nullable and not column.serial and key not in table.primary_key
+            states[key] = ColumnState(type, nullable, default)
+        indexes = {
+            key: IndexState(tuple(index.columns), index.unique) for key, index in table.indexes.items()
+        }
+        tables[name] = TableState(states, tuple(table.primary_key), indexes)
+    unwanted = tuple(name for name, table in schema.tables.items() if table.absent)
+    return Catalogue(schema.schema, schema.version, tables, unwanted)
+
+
+def _types_of(schema: DatabaseSchema) -> set[str]:
+    columns = (column for table in schema.tables.values() for column in table.columns.values())
+    return {_SERIAL_TYPES.get(column.type.lower(), column.type) for column in columns}
+
+
+def _qualified(catalogue: Catalogue) -> bool:
+    """True if a name in it may have a schema, so that it depends on the search path."""
+    return any(
+        column.type.startswith("reg")  # its values are names
+        or "." in column.type
+        or ("." in (column.default or "") and not payload.is_literal(column.default or ""))
+        for table in catalogue.tables.values()
+        for column in table.columns.values()
+    )
 
 
 def _spelt(expression: str | None) -> str | None:

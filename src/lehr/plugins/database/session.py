@@ -32,7 +32,9 @@ class Answer(NamedTuple):
         found = [tuple(row) for row in itertools.islice(self.rows, most + 1)]
         if len(found) > most:
             raise StalledError(
-                f"the query gives more than {most:,} rows", code="DBS122", fix="have it give less"
+                f"the query returns more than {most:,} rows",
+                code="DBS122",
+                fix="limit what the query returns",
             )
         return found
 
@@ -54,6 +56,13 @@ class Session(Protocol):
 
     def observed(self, schema: DatabaseSchema) -> Catalogue:
         """The existing tables among those that `schema` declares. Read-only."""
+        ...
+
+    def together(self, schemas: Sequence[DatabaseSchema]) -> list[tuple[Catalogue, Catalogue] | None]:
+        """`intended` and `observed` of each; None for a schema that must be read alone. Read-only.
+
+        It must be the last call in a session.
+        """
         ...
 
     def transaction(self, *, write: bool) -> AbstractContextManager[None]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import re
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote
@@ -72,11 +72,14 @@ class SqliteSession:
             known = spelling.get(name.lower())
             if known is not None and kind != "table":
                 raise StalledError(
-                    f"{name} is a view", code="DBS123", fix="take it away by hand, or leave the name out"
+                    f"{name} is a view", code="DBS123", fix="drop it by hand, or remove the name from intent"
                 )
             if known is not None:
                 tables[known] = self._table(known, schema.tables[known])
         return Catalogue(None, self._rows("PRAGMA user_version")[0][0], tables)
+
+    def together(self, schemas: Sequence[DatabaseSchema]) -> list[tuple[Catalogue, Catalogue] | None]:
+        return [(self.intended(schema), self.observed(schema)) for schema in schemas]
 
     @contextlib.contextmanager
     def transaction(self, *, write: bool) -> Iterator[None]:
@@ -94,7 +97,7 @@ class SqliteSession:
             raise StalledError(
                 f"SQLite cannot change column {edit.column} of table {edit.table} in place",
                 code="DBS124",
-                fix="declare what there is, or make another table, copy the rows, and drop this one",
+                fix="declare the existing column, or create another table, copy the rows, and drop this one",
             )
         with _translated():
             for statement in statements(edit, None):
@@ -165,7 +168,7 @@ def read(address: SqliteAddress, query: str, base: Path, take: Callable[[Answer]
     """The result of `take` on the answer to `query`, which may only read."""
     path = base / address.path
     if not path.exists():
-        raise TransientError(f"there is no database {address.place}", code="DBS114")
+        raise TransientError(f"database {address.place} does not exist", code="DBS114")
     with _translated(), contextlib.closing(_connect(path, "ro")) as connection:
         connection.set_authorizer(lambda action, *_: 0 if action in _READS else 1)
         turns = iter(range(_MOST_TURNS))
@@ -186,13 +189,15 @@ def _intended(name: str, table: Table) -> TableState:
             raise StalledError(
                 f"column {key} of table {name} is {column.type}, and not the primary key",
                 code="DBS126",
-                why="SQLite numbers rows by their primary key alone",
+                why="SQLite only numbers rows by their primary key",
                 fix="make it the primary key, or an integer",
             )
         expression = (column.expression or "").lower()
         if expression == "gen_random_uuid()":
             raise StalledError(
-                f"SQLite has no {expression}", code="DBS127", fix=f"leave the default of {name}.{key} out"
+                f"SQLite does not support {expression}",
+                code="DBS127",
+                fix=f"omit the default of {name}.{key}",
             )
         columns[key] = ColumnState(
             _type(column.type),
@@ -239,6 +244,6 @@ def _translated() -> Iterator[None]:
 def _error(error: sqlite3.Error) -> LehrError:
     code = getattr(error, "sqlite_errorcode", None)
     if code is not None and code & 0xFF in _PASSES:
-        return TransientError("SQLite cannot do it now", code="DBS128", why=str(error))
-    fix = "name a database of SQLite" if code == sqlite3.SQLITE_NOTADB else ""
-    return StalledError("SQLite refuses", code="DBS129", why=str(error), fix=fix)
+        return TransientError("SQLite cannot do this now", code="DBS128", why=str(error))
+    fix = "name an SQLite database" if code == sqlite3.SQLITE_NOTADB else ""
+    return StalledError("SQLite refused the statement", code="DBS129", why=str(error), fix=fix)

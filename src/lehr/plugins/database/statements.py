@@ -10,6 +10,7 @@ from lehr.plugins.database.catalogue import SERIAL, ColumnState, TableState
 from lehr.plugins.database.payload import VERSION_TABLE
 from lehr.plugins.database.plan import (
     AddColumn,
+    ColumnEdit,
     CreateIndex,
     CreateSchema,
     CreateTable,
@@ -54,14 +55,11 @@ def statements(edit: Edit, schema: str | None) -> list[str]:
             return [f"DROP INDEX {_in(schema, index)}"]
         case SetVersion(version):
             return _set_version(version, schema)
-        case _:
+        case ColumnEdit():
             return [f"ALTER TABLE {_in(schema, edit.table)} {_alteration(edit, schema)}"]
 
 
-_ColumnEdit = AddColumn | DropColumn | SetType | SetNullable | SetDefault | DropDefault
-
-
-def _alteration(edit: _ColumnEdit, schema: str | None) -> str:
+def _alteration(edit: ColumnEdit, schema: str | None) -> str:
     name = quoted(edit.column)
     match edit:
         case AddColumn(state=state):
@@ -74,15 +72,16 @@ def _alteration(edit: _ColumnEdit, schema: str | None) -> str:
             return f"ALTER COLUMN {name} {'DROP' if nullable else 'SET'} NOT NULL"
         case SetDefault(default=default):
             return f"ALTER COLUMN {name} SET DEFAULT {default}"
-        case DropDefault():
+        case _:
+            assert isinstance(edit, DropDefault)
             return f"ALTER COLUMN {name} DROP DEFAULT"
 
 
 def _create_index(edit: CreateIndex, schema: str | None) -> str:
     unique = "UNIQUE " if edit.state.unique else ""
-    beside = "CONCURRENTLY " if edit.beside_traffic and schema is not None else ""
+    concurrently = "CONCURRENTLY " if edit.concurrently and schema is not None else ""
     columns = ", ".join(map(quoted, edit.state.columns))
-    return f"CREATE {unique}INDEX {beside}{quoted(edit.index)} ON {_in(schema, edit.table)} ({columns})"
+    return f"CREATE {unique}INDEX {concurrently}{quoted(edit.index)} ON {_in(schema, edit.table)} ({columns})"
 
 
 def _set_version(version: int, schema: str | None) -> list[str]:

@@ -26,7 +26,7 @@ def changes(path: str, intended: Intended, goal: Goal) -> Iterator[Change]:
         StalledError: the owner or group does not exist.
     """
     if disk.kind_of(disk.temporary_of(path)) is not None:
-        yield Change("temporary", None, "left by a push that did not end")
+        yield Change("temporary", None, "left by an unfinished push")
     if goal is Goal.PRESENT:
         yield from _content_changes(intended, disk.look(path))
     elif (kind := disk.kind_of(path)) is not None:

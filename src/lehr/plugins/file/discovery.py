@@ -22,9 +22,9 @@ from lehr.sdk.discovered_ids import Ids
 MOST_FILES = 1000
 _MOST_HIDDEN = 100_000
 
-LINK = f"it is a symbolic link, and a {FILE} is a regular file"
-TWICE = "it is reached through a symbolic link, and drafted where it really is"
-HIDDEN = "its name begins with a dot, which patterns pass over"
+LINK = f"it is a symbolic link; a {FILE} must be a regular file"
+TWICE = "it is reached through a symbolic link; the draft uses its real path"
+HIDDEN = "its name begins with a dot, and patterns skip such names"
 
 _MOST_BYTES = MAX_ASSET_BYTES * 3 // 4  # as base64, and with the rest of the asset, they still fit
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
@@ -53,7 +53,7 @@ def matching(base: str, query: Sequence[str]) -> list[str]:
             raise StalledError(
                 f"no file matches {pattern}",
                 code="FIL102",
-                why=f"relative paths are looked for in {base}",
+                why=f"relative paths start from {base}",
                 fix="correct it",
             )
         found.update((_shown(base, path), None) for path in files)
@@ -61,8 +61,8 @@ def matching(base: str, query: Sequence[str]) -> list[str]:
         raise StalledError(
             f"{len(found):,} files match, more than {MOST_FILES:,}",
             code="FIL103",
-            why="somebody is to look at each draft",
-            fix="adopt them in several steps",
+            why="each draft needs a review",
+            fix="adopt them in several runs",
         )
     return list(found)
 
@@ -93,7 +93,7 @@ def _hidden_part(path: str) -> str:
     return ""
 
 
-def left_out(base: str, paths: Sequence[str]) -> Iterator[plugin.Found]:
+def skipped(base: str, paths: Sequence[str]) -> Iterator[plugin.Found]:
     """Report files that are not drafted because a name begins with a dot, so none seems adopted."""
     ids = Ids()
     for path in paths:
@@ -145,11 +145,11 @@ def _draft(full: str, path: str) -> tuple[dict[str, Any], tuple[str, ...], str]:
     if problem is not None:
         return payload, (), f"its path {problem}"
     if found is None:
-        return payload, (), "it has gone in the meantime"
+        return payload, (), "it no longer exists"
     if found.kind is Kind.SYMLINK:
         return payload, (f"it leads to {os.readlink(full)}",), LINK
     if found.kind is not Kind.FILE:
-        return payload, (), f"it is a {found.kind}, and a {FILE} is a regular file"
+        return payload, (), f"it is a {found.kind}; a {FILE} must be a regular file"
     if found.size > _MOST_BYTES:
         size = f"{found.size:,} bytes"
         return payload, (), f"it has {size}, more than an asset can hold; name it by digest instead"
@@ -184,5 +184,5 @@ def _named(name: str, number: int) -> str:
 
 def _notes(found: Found) -> tuple[str, ...]:
     if found.mode & 0o077 == 0:
-        return ("only its owner may read it; whoever reads intent could, from now on",)
+        return ("only its owner can read it now; everyone who reads intent could if it were adopted",)
     return ()

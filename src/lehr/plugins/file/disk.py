@@ -16,6 +16,7 @@ import stat
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from lehr.base.durable import sync
 from lehr.plugins.file.payload import FENCED, TEMPORARY
 
 MOST_READ = 1 << 20
@@ -151,11 +152,7 @@ def remove(path: str) -> None:
 def sync_directory(path: str) -> None:
     """Make the directory entry of `path` survive a crash of the machine."""
     with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-        descriptor = os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        sync(os.path.dirname(path))
 
 
 def _create_locked(temporary: str) -> int:

@@ -24,7 +24,7 @@ def uid_of(owner: str | None) -> int:
         return int(owner) if owner.isdecimal() else pwd.getpwnam(owner).pw_uid
     except KeyError as error:
         raise StalledError(
-            f"there is no user {owner}", code="FIL105", fix="make the user, or change `owner`"
+            f"user {owner} does not exist", code="FIL105", fix="create the user, or change `owner`"
         ) from error
 
 
@@ -40,7 +40,7 @@ def gid_of(group: str | None) -> int:
         return int(group) if group.isdecimal() else grp.getgrnam(group).gr_gid
     except KeyError as error:
         raise StalledError(
-            f"there is no group {group}", code="FIL106", fix="make the group, or change `group`"
+            f"group {group} does not exist", code="FIL106", fix="create the group, or change `group`"
         ) from error
 
 

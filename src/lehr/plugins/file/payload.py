@@ -31,15 +31,15 @@ class File(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     """One regular file of the machine that Lehr runs on.
 
     Attributes:
-        path: where. Absolute, or relative to the base directory of the deployment; with
-            neither `.` nor `..`. Directories on the way may be symbolic links.
+        path: absolute, or relative to the base directory of the deployment; with neither `.` nor `..`. Parent
+            directories may be symbolic links.
         content: the content as text, stored as UTF-8.
         content_base64: the content as bytes.
-        content_secret: where the content is kept, as it is a secret; exactly one of the three is
-            given. With this one, `mode` must not let other users read it (`"0600"`, `"0640"`).
+        content_secret: where the content is kept, if it is a secret; exactly one of the three must be given.
+            With this one, `mode` must not let other users read it (`"0600"`, `"0640"`).
         mode: permissions as 3 or 4 octal digits.
-        owner, group: names or numbers; without them they are left as they are.
-        make_parents: make directories that are missing on the way.
+        owner, group: names or numbers; left unchanged by default.
+        make_parents: create missing parent directories.
     """
 
     path: Annotated[str, msgspec.Meta(min_length=1, max_length=4000)]
@@ -58,7 +58,7 @@ class File(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
         if sum(content is not None for content in contents) != 1:
             raise ValueError("exactly one of `content`, `content_base64` and `content_secret` must be given")
         if self.content_secret is not None and self.permissions & 0o007:
-            raise ValueError(f'`mode` {self.mode} lets everybody have a secret; write `mode: "0600"`')
+            raise ValueError(f'`mode` {self.mode} lets every user read a secret; write `mode: "0600"`')
 
     @property
     def data(self) -> bytes:
@@ -91,13 +91,13 @@ def path_problem(path: str) -> str | None:
         return "has a control character"
     parts = path.removeprefix("/").split("/")
     if not all(parts):
-        return "has an empty part: it neither ends with a slash nor has two in a row"
+        return "has an empty part: it must not end with a slash or have two in a row"
     if not {".", ".."}.isdisjoint(parts):
-        return "has a part `.` or `..`: write it without"
+        return "has a part `.` or `..`: write the path without it"
     if len(path.encode(errors="replace")) > _LONGEST_NAME and (problem := _length_problem(parts)):
         return problem
     if parts[-1].endswith((TEMPORARY, FENCED)):
-        return f"ends with {TEMPORARY} or {FENCED}, which Lehr uses itself"
+        return f"ends with {TEMPORARY} or {FENCED}, which Lehr reserves"
     return None
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from lehr.base.errors import StalledError
+from lehr.base.errors import StalledError, raised_as
 from lehr.model.asset import Partition
 from lehr.model.secret import Secret
 from lehr.plugins.process import procfs, strangers
@@ -31,7 +31,7 @@ _STOP = re.compile(r"^stopwaitsecs=(\d+)$", re.MULTILINE)
 
 
 class _Launch(msgspec.Struct):
-    """What a replica was started with; see `render.launch_document`."""
+    """The settings that a replica was started with; see `render.launch_document`."""
 
     command: list[str]
     environment: dict[str, str]
@@ -57,7 +57,7 @@ def drafts(
     Args:
         root: `<state>/supervisor`.
         inherited: variables that every program gets from Lehr.
-        base: what relative directories are relative to.
+        base: the directory that relative ones start from.
 
     Raises:
         StalledError: one of them matches nothing, or Lehr's record of a replica cannot be read.
@@ -74,7 +74,8 @@ def drafts(
             raise StalledError(
                 f"no program matches {word}",
                 code="PRO101",
-                why=f"Lehr runs none with such an id in partition {partition}, and nobody one of such a name",
+                why=f"Lehr runs no asset with such an id in partition {partition}, and no program has "
+                "such a name",
                 fix="name an id, a port, or a program as `ps -o comm` does",
             )
         found |= {draft.id: draft for draft in matching}
@@ -105,21 +106,18 @@ def _own(
                 del payload["directory"]
             if (stop := _stop_seconds(folder)) != _DEFAULT_STOP:
                 payload["stop_timeout_seconds"] = stop
-            note = "its limits on start and health are not kept: those of a new one are assumed"
+            note = "its start and health timeouts are not recorded: the draft has the defaults"
             yield Found(id=id, type=PROCESS, payload=payload, notes=(note,))
 
 
 def _replicas(folder: Path) -> dict[int, _Launch]:
-    """What each replica was started with, by index."""
+    """The settings that each replica was started with, by index."""
     paths = (path for path in folder.glob("*.json") if path.stem.isdecimal())
     found = {}
     for path in paths:
-        try:
+        what, fix = f"{path} cannot be read", "make it readable, or restart the replica"
+        with raised_as(StalledError, what, code="PRO102", fix=fix, on=(OSError, msgspec.MsgspecError)):
             found[int(path.stem)] = _launch.decode(path.read_bytes())
-        except (OSError, msgspec.MsgspecError) as error:
-            raise StalledError(
-                f"{path} cannot be read", code="PRO102", why=str(error), fix="see to it"
-            ) from error
     return dict(sorted(found.items()))
 
 
@@ -132,7 +130,7 @@ def _stop_seconds(folder: Path) -> int:
 def _payload(replicas: Mapping[int, _Launch], inherited: Mapping[str, str]) -> dict[str, Any]:
     first = next(iter(replicas.values()))
     ports = [port - min(replicas) for port in first.ports]
-    names = ["http"] if len(ports) == 1 else [f"port-{place}" for place in range(1, len(ports) + 1)]
+    names = strangers.port_names(len(ports))
     declared = {
         name
         for name, value in first.environment.items()
@@ -166,18 +164,10 @@ def _environment(
 def _template(replicas: Mapping[int, _Launch], names: Sequence[str], texts: Sequence[str]) -> str:
     """One text for all replicas: each one's ports as placeholders, and its number where they differ."""
     pairs = zip(texts, replicas.values(), strict=True)
-    found = [_with_ports(text, launch.ports, names) for text, launch in pairs]
+    found = [strangers.with_ports(text, launch.ports, names) for text, launch in pairs]
     if len(set(found)) > 1:
-        found = [_number(index).sub("{replica}", text) for index, text in zip(replicas, found, strict=True)]
+        found = [
+            strangers.number(index).sub("{replica}", text)
+            for index, text in zip(replicas, found, strict=True)
+        ]
     return found[0]
-
-
-def _with_ports(text: str, ports: Sequence[int], names: Sequence[str]) -> str:
-    for port, name in zip(ports, names, strict=False):
-        text = _number(port).sub("{port}" if len(names) == 1 else f"{{port.{name}}}", text)
-    return text
-
-
-def _number(value: int) -> re.Pattern[str]:
-    """`value` in decimal digits, as a separate number."""
-    return re.compile(rf"(?<!\d){value}(?!\d)")

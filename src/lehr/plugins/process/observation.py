@@ -6,7 +6,7 @@ import enum
 
 import msgspec
 
-from lehr.plugins.process.procfs import ProcessId
+from lehr.plugins.process.procfs import Parentage, ProcessId
 
 
 class State(enum.StrEnum):
@@ -86,10 +86,15 @@ class LeftBehind(msgspec.Struct, frozen=True):
 
 
 class Observation(msgspec.Struct, frozen=True):
-    """The observed state of one asset."""
+    """The observed state of one asset.
+
+    Attributes:
+        processes: that run its programs.
+    """
 
     programs: tuple[Program, ...] = ()
     left_behind: tuple[LeftBehind, ...] = ()
+    processes: tuple[Parentage, ...] = ()
 
     def at(self, index: int) -> list[Program]:
         """The programs of one replica: more than one while it moves between groups."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import functools
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -13,9 +14,11 @@ from lehr.base.errors import TransientError
 from lehr.model.asset import AssetKey
 from lehr.plugins.process import launch, procfs, rpc
 from lehr.plugins.process.observation import LeftBehind, Observation, Program, State
-from lehr.plugins.process.ownership import Ownership, read_note
+from lehr.plugins.process.ownership import Marks, Ownership, read_note
 from lehr.plugins.process.render import asset_name, program_name
 from lehr.plugins.process.supervisord import COMMAND, last_end
+
+Marked = tuple[procfs.ProcessId, Marks]
 
 _STATES = {
     0: State.STOPPED,
@@ -37,28 +40,58 @@ class _Definition(msgspec.Struct):
 _definition = msgspec.json.Decoder(_Definition)
 
 
-def observe(root: Path, key: AssetKey, group: str | None, count: int) -> Observation:
-    """The observed state of the asset `key`, in any group.
+class Sought(NamedTuple):
+    """An asset to observe.
+
+    Attributes:
+        group: where `size` replicas are intended; None if none are.
+        places: indexes of the replicas that may exist, by group.
+    """
+
+    key: AssetKey
+    group: str | None
+    size: int
+    places: dict[str, list[int]]
+
+
+def seek(root: Path, key: AssetKey, group: str | None = None, size: int = 0) -> Sought:
+    """The asset with its places: replicas that are intended, and those defined on disk in any group.
 
     Args:
         root: `<state>/supervisor`.
-        key: of the asset.
-        group: where `count` replicas are intended; None if none are.
-        count: intended replicas, besides those defined on disk.
+
+    Raises:
+        TransientError: the definitions cannot be listed.
+    """
+    places = {}
+    for name in sorted(groups(root) | ({group} if group is not None else set())):
+        indices = _defined(root / name, key) | (set(range(size)) if name == group else set())
+        if indices:
+            places[name] = sorted(indices)
+    return Sought(key, group, size, places)
+
+
+def observe(root: Path, assets: Mapping[int, Sought]) -> dict[int, Observation | TransientError]:
+    """The observed state of each asset, from one call to each supervisord and one list of processes.
+
+    Args:
+        root: `<state>/supervisor`.
 
     Raises:
         TransientError: a supervisord does not answer.
     """
-    programs: list[Program] = []
-    for name in sorted(groups(root) | ({group} if group is not None else set())):
-        indices = _defined(root / name, key) | (set(range(count)) if name == group else set())
-        programs += _programs(root / name, key, sorted(indices))
-    live = {program.index for program in programs if program.live and program.group == group}
-    crashed = any(program.restarts for program in programs)
-    if group is not None and live.issuperset(range(count)) and not crashed:
-        return Observation(tuple(programs))
-    looked_after = {program.index: program.since for program in programs if program.pid is not None}
-    return Observation(tuple(programs), left_behind(root, key, looked_after))
+    answers = _ask(root, *assets.values())
+    programs: dict[int, list[Program]] = {}
+    found: dict[int, Observation | TransientError] = {}
+    for number, asset in assets.items():
+        try:
+            programs[number] = _programs(root, asset, answers)
+        except TransientError as error:
+            found[number] = error
+    # Listed after all programs were read: a process that has ended in between is not left behind.
+    only = next(iter(assets.values())).key if len(assets) == 1 else None
+    marked = functools.cache(lambda: list(Ownership(root, only).marked()))
+    return found | {number: _observation(assets[number], item, marked) for number, item in programs.items()}
 
 
 def underway(root: Path, key: AssetKey) -> bool:
@@ -67,11 +100,11 @@ def underway(root: Path, key: AssetKey) -> bool:
     Raises:
         TransientError: a supervisord does not answer.
     """
-    for directory in (root / name for name in groups(root)):
-        for program in _programs(directory, key, sorted(_defined(directory, key))):
-            if program.state is State.STOPPING or (program.pid is not None and _launching(program.pid)):
-                return True
-    return False
+    asset = seek(root, key)
+    return any(
+        program.state is State.STOPPING or (program.pid is not None and _launching(program.pid))
+        for program in _programs(root, asset, _ask(root, asset))
+    )
 
 
 def groups(root: Path) -> set[str]:
@@ -89,21 +122,37 @@ def state_of(information: dict[str, Any] | None) -> State:
     return State.ABSENT if information is None else _STATES.get(information["state"], State.UNKNOWN)
 
 
-def left_behind(root: Path, key: AssetKey, looked_after: Mapping[int, int]) -> tuple[LeftBehind, ...]:
+def left_behind(
+    marked: Iterable[Marked], key: AssetKey, supervised: Mapping[int, int]
+) -> tuple[LeftBehind, ...]:
     """Processes of the asset's replicas that no supervisord manages.
 
     Args:
-        looked_after: replicas that run, and when the last run of each began, in clock ticks since boot.
+        marked: processes of replicas, from `Ownership`.
+        supervised: replicas that run, and when the last run of each began, in clock ticks since boot.
     """
     found = []
-    for process, marks in Ownership(root, key).marked():
+    for process, marks in marked:
         owner, _, index = marks.get(procfs.REPLICA, "").rpartition("#")
         if owner != str(key) or not index.isdecimal():
             continue
-        ports, since = _ports(marks), looked_after.get(int(index))
+        ports, since = _ports(marks), supervised.get(int(index))
         if since is None or (process.start < since and _holds(process, ports)):
             found.append(LeftBehind(int(index), process, marks.get(procfs.VERSION, ""), ports))
     return tuple(found)
+
+
+def _observation(
+    asset: Sought, programs: list[Program], marked: Callable[[], Iterable[Marked]]
+) -> Observation:
+    supervised = {program.index: program.since for program in programs if program.pid is not None}
+    pids = (program.pid for program in programs if program.pid is not None)
+    processes = tuple(found for pid in pids if (found := procfs.parentage(pid)) is not None)
+    live = {program.index for program in programs if program.live and program.group == asset.group}
+    crashed = any(program.restarts for program in programs)
+    if asset.group is not None and live.issuperset(range(asset.size)) and not crashed:
+        return Observation(tuple(programs), (), processes)
+    return Observation(tuple(programs), left_behind(marked(), asset.key, supervised), processes)
 
 
 def _holds(process: procfs.ProcessId, ports: tuple[int, ...]) -> bool:
@@ -124,20 +173,34 @@ def _defined(directory: Path, key: AssetKey) -> set[int]:
     return {int(name) for name in names if name.isdecimal()}
 
 
-def _programs(directory: Path, key: AssetKey, indices: list[int]) -> list[Program]:
-    try:
-        answers = rpc.call_each(directory, "getProcessInfo", [program_name(key, index) for index in indices])
-    except rpc.NotRunningError:
-        answers = [None] * len(indices)
-    defined = _defined(directory, key)
+def _ask(root: Path, *assets: Sought) -> dict[str, dict[str, Any]]:
+    """Each supervisord's answers about programs, by group and name; None where it does not run."""
+    names: dict[str, list[str]] = {}
+    for asset in assets:
+        for group, indices in asset.places.items():
+            names.setdefault(group, []).extend(program_name(asset.key, index) for index in indices)
+    found = {}
+    for group, asked in names.items():
+        try:
+            answers = rpc.call_each(root / group, "getProcessInfo", asked)
+        except rpc.NotRunningError:
+            answers = [None] * len(asked)
+        found[group] = dict(zip(asked, answers, strict=True))
+    return found
+
+
+def _programs(root: Path, asset: Sought, answers: Mapping[str, Mapping[str, Any]]) -> list[Program]:
     found = []
-    for index, answer in zip(indices, answers, strict=True):
-        refused = isinstance(answer, rpc.RefusedError)
-        if refused and answer.number != rpc.RefusedError.BAD_NAME:
-            raise answer
-        known = None if refused else answer
-        if known is not None or index in defined:
-            found.append(_program(directory, key, index, known))
+    for group, indices in asset.places.items():
+        defined = _defined(root / group, asset.key)
+        for index in indices:
+            answer = answers[group][program_name(asset.key, index)]
+            refused = isinstance(answer, rpc.RefusedError)
+            if refused and answer.number != rpc.RefusedError.BAD_NAME:
+                raise answer
+            known = None if refused else answer
+            if known is not None or index in defined:
+                found.append(_program(root / group, asset.key, index, known))
     return found
 
 
@@ -169,7 +232,7 @@ def _program(directory: Path, key: AssetKey, index: int, answer: dict[str, Any] 
 
 
 def _marks(record: Path, pid: int) -> Mapping[str, str] | None:
-    """What the process `pid` was started with; None if it is still about to become its program."""
+    """The marks that the process `pid` was started with; None if it is still about to become its program."""
     process = procfs.identify(pid)
     for _ in range(2):
         note = read_note(record)
@@ -182,7 +245,7 @@ def _marks(record: Path, pid: int) -> Mapping[str, str] | None:
 
 
 def _defined_marks(document: Path) -> dict[str, str]:
-    """What the launcher will start the replica with; empty if unreadable."""
+    """The marks that the launcher will give the replica; empty if unreadable."""
     try:
         if not document.is_file():
             return {}

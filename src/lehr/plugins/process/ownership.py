@@ -7,8 +7,8 @@ A process belongs to a replica if one of these shows it, checked in this order:
 3. its process group: supervisord gives each replica one, which workers keep when their master has died;
 4. its parent, if that belongs to the replica.
 
-Lehr may end a process because of one of the first three; a parent alone is not enough (a login session below
-an `sshd`, say).
+Lehr may end a process because of one of the first three; a parent alone is not enough (for example a login
+session below an `sshd`).
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class Ownership:
 
     def __init__(self, root: Path, key: AssetKey | None = None) -> None:
         self._root = f"{root}/"
-        self._processes = procfs.everybody()
+        self._processes = procfs.all_processes()
         boot = procfs.boot()
         self._runs: dict[int, list[tuple[Run, Note]]] = {}
         for path in root.glob(f"*/assets/{'*' if key is None else asset_name(key)}/*.run"):
@@ -116,7 +116,9 @@ class Ownership:
         return {}
 
     def _own(self, kin: procfs.Kin) -> Marks | None:
-        """What the process itself shows; empty if it belongs to no replica, None if it shows nothing."""
+        """The marks that the process itself shows; empty if it does not belong to a replica, None if it shows
+        nothing.
+        """
         environment = procfs.environment(kin.process.pid)
         supervisor = environment.get(procfs.SUPERVISOR)
         if supervisor is not None:  # a supervisord also has it, but not the name of a replica

@@ -1,4 +1,4 @@
-"""What people write about a process, and its checks before anything runs."""
+"""The payload of `lehr.Process`, and its checks before anything runs."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ class Port(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Process(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A long-running program, kept running in a number of replicas.
 
-    In `command`, the values of `environment` and `health_url`, `{port}` (or `{port.NAME}`),
-    `{replica}` and `{directory}` stand for the replica's own; `{{port}}` is `{port}` literally,
-    and any other brace stands for itself.
+    In `command`, the values of `environment` and `health_url`, `{port}` (or `{port.NAME}`), `{replica}` and
+    `{directory}` are replaced with the replica's own; `{{port}}` becomes `{port}`, and any other brace is
+    kept.
 
     Attributes:
         command: program and arguments; no shell reads them.
@@ -61,10 +61,10 @@ class Process(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
         directory: working directory, absolute or relative to the base directory of the deployment,
             which it is by default; it must exist.
         group: name of the supervisord that runs it; by default that of the partition.
-        restart_on: ids of assets whose change rolls the replicas (a configuration file, say).
-            They are dependencies: they are pushed first. One that is turned down is removed first,
-            and then the replicas are rolled.
-        version: what people call this content. A change rolls the replicas.
+        restart_on: ids of assets whose change rolls the replicas (for example a configuration file). They are
+            dependencies: they are pushed first. One that is turned down is removed first, and then the
+            replicas are rolled.
+        version: a name for this content. A change rolls the replicas.
     """
 
     command: Annotated[list[Argument], msgspec.Meta(min_length=1)]
@@ -89,10 +89,10 @@ class Process(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
         if not self.command[0]:
             yield "`command` starts with an empty string; name a program"
         if not _GROUP.fullmatch(self.group):
-            yield "`group` has 1 to 63 lower-case letters, digits and inner hyphens"
+            yield "`group` must have 1 to 63 lower-case letters, digits and inner hyphens"
         for name in self.environment:
             if not _VARIABLE.fullmatch(name):
-                yield f"`environment` has {name!r}, which cannot name a variable"
+                yield f"`environment` has {name!r}, which is not a valid variable name"
             if name.startswith(RESERVED):
                 yield f"`environment` sets {name}; names that start with {RESERVED} are reserved"
         if self.health_url and not self.health_any_host and not _LOOPBACK.fullmatch(self.health_url):
@@ -117,7 +117,7 @@ class Process(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
                     yield f"port {port.name} of replica {number - port.base} would be {number}, above 65535"
                     return
                 if number in owner:
-                    yield f"ports {owner[number]} and {port.name} both reach {number}"
+                    yield f"ports {owner[number]} and {port.name} both include {number}"
                     return
                 owner[number] = port.name
 
@@ -131,7 +131,7 @@ class Process(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
                 name = match.group(2)
                 if name not in known and not (match.group(1) and match.group(3)):
                     ports = ", ".join(f"{{port.{port.name}}}" for port in self.ports) or "none is declared"
-                    yield f"{{{name}}} does not say which port; `ports`: {ports}"
+                    yield f"{{{name}}} does not name a declared port; `ports`: {ports}"
 
 
 def _claims(process: Process) -> Iterator[str]:

@@ -26,7 +26,7 @@ class Action(enum.StrEnum):
     """The action of a step on one replica."""
 
     START = "start"
-    MEND = "mend"
+    REPAIR = "repair"
     ROLL = "roll"
     STOP = "stop"
     REMOVE = "remove"
@@ -130,7 +130,7 @@ def steps(
         if action is not None:
             by_action[action].append(replica.index)
     by_action[Action.REMOVE] = [index for index in descending if index >= len(intended)]
-    order = (Action.START, Action.MEND, Action.ROLL, Action.REMOVE)
+    order = (Action.START, Action.REPAIR, Action.ROLL, Action.REMOVE)
     pending = [Step(action, index) for action in order for index in by_action[action]]
     return _in_port_order(pending, intended, observation)
 
@@ -195,7 +195,7 @@ def _action(replica: Replica, observation: Observation, health: Health) -> Actio
         return None
     if not _serves(observation, replica.index):
         return Action.START
-    return Action.MEND if changes[0].path.endswith("/health") else Action.ROLL
+    return Action.REPAIR if changes[0].path.endswith("/health") else Action.ROLL
 
 
 def _home(replica: Replica, observation: Observation) -> Program | None:

@@ -11,29 +11,28 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 from msgspec.structs import replace
 
 from lehr.base.blocking import Blocking
-from lehr.base.clock import Clock
+from lehr.base.clock import Clock, iso
 from lehr.base.digest import Digest, digest
-from lehr.base.errors import StalledError, TransientError
+from lehr.base.errors import LehrError, StalledError, TransientError
 from lehr.model.asset import AssetId, AssetKey, Partition
 from lehr.model.diff import Diff, Goal, Target
 from lehr.model.operation import DONE, Operation, Outcome, Progress, Result
 from lehr.plugins.process import discovery, procfs
 from lehr.plugins.process.health import assess
-from lehr.plugins.process.incidents import notes
-from lehr.plugins.process.observation import Health, Observation
-from lehr.plugins.process.observe import observe, underway
+from lehr.plugins.process.observation import Observation, Program
+from lehr.plugins.process.observe import Sought, observe, seek, underway
 from lehr.plugins.process.payload import PROCESS, Process
 from lehr.plugins.process.plan import Action, Step, batches, differences, steps
 from lehr.plugins.process.render import Replica, render
-from lehr.plugins.process.rolling_push import Rolling, Site
-from lehr.sdk.plugin import AssetPlugin, Fencing, Found, Push, Reader, Traits
+from lehr.plugins.process.rolling_push import RollingPush, Site
+from lehr.sdk.plugin import AssetPlugin, Fencing, Found, IndexedDiff, Push, Reader, Traits
 from lehr.sdk.secrets import NoSecrets, Secrets, revealed
 
 _INHERITED = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "TZ", "TMPDIR")
@@ -43,7 +42,7 @@ _ENDS_SOON = 2.0  # seconds: most processes need less to end or to start, so no 
 
 _DOING = {
     Action.START: "starting replica {index}",
-    Action.MEND: "waiting for replica {index} to be healthy",
+    Action.REPAIR: "waiting for replica {index} to be healthy",
     Action.ROLL: "rolling replica {index}",
     Action.STOP: "stopping replica {index}",
     Action.REMOVE: "removing replica {index}",
@@ -69,7 +68,7 @@ class ProcessPlugin(AssetPlugin):
         state: Lehr's state directory; the supervisords live in `state/supervisor`.
         blocking: a pool of this plugin's own, closed with it: for files and XML-RPC.
         clock: time.
-        base: what relative directories are relative to.
+        base: the directory that relative ones start from.
         environment: Lehr's own environment, of which programs get PATH and a few more.
         secrets: provides the variables that are secrets. A push reads them; a diff does not.
     """
@@ -104,7 +103,50 @@ class ProcessPlugin(AssetPlugin):
     async def diff(self, target: Target, read: Reader) -> Diff:
         """Compare replicas as they run with intent; see `plan.differences` for the paths."""
         intended = _intended(target, read, self._base)
-        observation, health = await self._look(target, intended)
+        return await self._compare(target, intended, await self._observe(target, intended))
+
+    async def diff_many(self, requests: Sequence[tuple[Target, Reader]]) -> AsyncIterator[IndexedDiff]:
+        """Compare with one call to each supervisord. Each asset is answered once its own probes are."""
+        intended: dict[int, list[Replica]] = {}
+        for index, (target, read) in enumerate(requests):
+            try:
+                intended[index] = _intended(target, read, self._base)
+            except LehrError as error:
+                yield index, error
+        sought = {index: (requests[index][0].key, *_size(replicas)) for index, replicas in intended.items()}
+        parts: dict[tuple[str, ...], dict[int, Sought]] = {}  # by groups: one that hangs delays no other
+        for index, asset in (await self._site.run(_seek_each, self._site.root, sought)).items():
+            if isinstance(asset, TransientError):
+                yield index, asset
+            else:
+                parts.setdefault(tuple(asset.places), {})[index] = asset
+
+        async def answer(
+            index: int, looks: Awaitable[dict[int, Observation | TransientError]]
+        ) -> IndexedDiff:
+            target = requests[index][0]
+            try:
+                seen = (await looks)[index]
+                if isinstance(seen, LehrError):
+                    return index, seen
+                self._note(target.key, seen)
+                return index, await self._compare(target, intended[index], seen)
+            except LehrError as error:
+                return index, error
+
+        answers = []
+        for part in parts.values():
+            looks = asyncio.ensure_future(self._site.run(observe, self._site.root, part))
+            answers += [asyncio.create_task(answer(index, looks)) for index in part]
+        try:
+            for task in asyncio.as_completed(answers):
+                yield await task
+        finally:
+            for task in answers:
+                task.cancel()
+
+    async def _compare(self, target: Target, intended: list[Replica], observation: Observation) -> Diff:
+        health = await assess(intended, observation, self._site.clock)
         told = notes(observation, self._site.clock.now())
         found = differences(intended, observation, health, target.goal, told)
         return self._patient(target.key, found, max((item.start_timeout for item in intended), default=0.0))
@@ -123,9 +165,10 @@ class ProcessPlugin(AssetPlugin):
         """Move one replica at a time to the intent; stop at the first that does not become healthy."""
         payload = read.payload(target.id, Process)
         intended = _intended(target, read, self._base)
-        observation, health = await self._look(target, intended)
+        observation = await self._observe(target, intended)
+        health = await assess(intended, observation, self._site.clock)
         secrets = await revealed(self._secrets, payload.environment if intended else {})
-        rolling = Rolling(
+        rolling = RollingPush(
             self._site, target.key, intended, observation, payload.stop_timeout_seconds, secrets
         )
         for batch in batches(steps(intended, observation, health, target.goal)):
@@ -174,36 +217,32 @@ class ProcessPlugin(AssetPlugin):
                 yield replace(draft, obstacle=await self._obstacle(draft, partition))
 
     async def _obstacle(self, draft: Found, partition: Partition) -> str:
-        """What a push of the draft would change; empty if it describes what runs."""
+        """Why a push of the draft would change something; empty if it describes what runs."""
         try:
             payload = msgspec.convert(draft.payload, Process)
         except msgspec.ValidationError as error:
-            return f"intent cannot say it: {error}"
+            return f"intent cannot describe it: {error}"
         intended = render(payload, partition, self._base, [])
         key = AssetKey(partition, AssetId(draft.id))
-        look = self._site.run(_look, self._site.root, key, intended[0].group, len(intended))
-        observation, _ = await look
+        observation = await self._site.run(_look, self._site.root, key, *_size(intended))
         found = differences(intended, observation, {}, Goal.PRESENT)
         if found.empty:
             return ""
         paths = ", ".join(change.path for change in found.changes)
-        return f"it would be changed ({paths}): it was started with more than could be found again"
+        return f"it would be changed ({paths}): it was started with settings that could not be recovered"
 
     async def close(self) -> None:
         self._blocking.close()
 
-    async def _look(self, target: Target, intended: list[Replica]) -> tuple[Observation, dict[int, Health]]:
-        observation = await self._observe(target, intended)
-        return observation, await assess(intended, observation, self._site.clock)
-
     async def _observe(self, target: Target, intended: list[Replica]) -> Observation:
-        group = intended[0].group if intended else None
-        look = self._site.run(_look, self._site.root, target.key, group, len(intended))
-        observation, processes = await look
-        self._watched.pop(target.key, None)
-        if processes:
-            self._watched[target.key] = processes
+        observation = await self._site.run(_look, self._site.root, target.key, *_size(intended))
+        self._note(target.key, observation)
         return observation
+
+    def _note(self, key: AssetKey, observation: Observation) -> None:
+        self._watched.pop(key, None)
+        if observation.processes:
+            self._watched[key] = observation.processes
 
 
 def _intended(target: Target, read: Reader, base: str) -> list[Replica]:
@@ -220,12 +259,28 @@ def _intended(target: Target, read: Reader, base: str) -> list[Replica]:
     return render(payload, target.partition, base, digests)
 
 
-def _look(
-    root: Path, key: AssetKey, group: str | None, count: int
-) -> tuple[Observation, tuple[procfs.Parentage, ...]]:
-    observation = observe(root, key, group, count)
-    pids = (program.pid for program in observation.programs if program.pid is not None)
-    return observation, tuple(found for pid in pids if (found := procfs.parentage(pid)) is not None)
+def _size(intended: Sequence[Replica]) -> tuple[str | None, int]:
+    """Group and number of the replicas."""
+    return (intended[0].group if intended else None), len(intended)
+
+
+def _seek_each(
+    root: Path, wanted: Mapping[int, tuple[AssetKey, str | None, int]]
+) -> dict[int, Sought | TransientError]:
+    found: dict[int, Sought | TransientError] = {}
+    for index, asset in wanted.items():
+        try:
+            found[index] = seek(root, *asset)
+        except TransientError as error:
+            found[index] = error
+    return found
+
+
+def _look(root: Path, key: AssetKey, group: str | None, size: int) -> Observation:
+    found = observe(root, {0: seek(root, key, group, size)})[0]
+    if isinstance(found, TransientError):
+        raise found
+    return found
 
 
 def _ended(watched: Mapping[AssetKey, tuple[procfs.Parentage, ...]]) -> list[AssetKey]:
@@ -236,8 +291,65 @@ def _ended(watched: Mapping[AssetKey, tuple[procfs.Parentage, ...]]) -> list[Ass
     ]
 
 
-async def _take(rolling: Rolling, batch: list[Step]) -> None:
+async def _take(rolling: RollingPush, batch: list[Step]) -> None:
     results = await asyncio.gather(*(rolling.take(step) for step in batch), return_exceptions=True)
     for result in results:
         if isinstance(result, BaseException):
             raise result
+
+
+# --- notes about replicas that crashed and run again -----------------------------
+
+WINDOW = 600.0
+"""Seconds for which a restart is reported, and within which the next one belongs to the same incident."""
+
+_MOST_REPLICAS = 3
+_COUNTED = 5
+_MANY = (50, 20, 10, 5)  # a crash loop changes its message at these counts, not with every crash
+
+_KILLED = "terminated by "
+
+
+def notes(observation: Observation, now: float) -> tuple[str, ...]:
+    """One line for each of a few recently restarted replicas, which only a new restart changes.
+
+    Args:
+        now: wall-clock seconds.
+    """
+    recent = [
+        (program, run)
+        for program in observation.programs
+        if (run := _incident(program.restarts)) and now - run[-1] < WINDOW
+    ]
+    lines = [_line(program, run) for program, run in recent[:_MOST_REPLICAS]]
+    if len(recent) > _MOST_REPLICAS:
+        lines.append(f"{len(recent) - _MOST_REPLICAS} more replicas were restarted")
+    return tuple(lines)
+
+
+def _incident(restarts: Sequence[float]) -> list[float]:
+    """The last restarts, each within the window after the one before."""
+    found: list[float] = []
+    for at in reversed(restarts):
+        if found and found[-1] - at >= WINDOW:
+            break
+        found.append(at)
+    return found[::-1]
+
+
+def _line(program: Program, restarts: Sequence[float]) -> str:
+    how, times = _ending(program.ended), len(restarts)
+    if times > _COUNTED:
+        more = next(count for count in _MANY if times > count or count == _MANY[-1])
+        return (
+            f"replica {program.index} keeps crashing: it {how}, restarted by supervisord more than "
+            f"{more} times"
+        )
+    again = f"replica {program.index} {how}, restarted by supervisord at {iso(restarts[-1])}"
+    return again if times == 1 else f"{again} ({times} restarts since {iso(restarts[0])})"
+
+
+def _ending(ended: str) -> str:
+    if ended.startswith(_KILLED):
+        return f"was killed by {ended.removeprefix(_KILLED)}"
+    return f"ended with {ended}" if ended else "ended"

@@ -66,20 +66,21 @@ class Kin(msgspec.Struct, frozen=True):
 
 def kin(pid: int) -> Kin | None:
     """The process that has `pid` now; None if there is none, or it has ended (a zombie)."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
-    except OSError:
-        return None
-    if fields[0] in "ZX":
+    fields = _content(pid, "stat").rpartition(b")")[2].split()
+    if not fields or fields[0] in (b"Z", b"X"):
         return None
     return Kin(ProcessId(pid, int(fields[19])), int(fields[1]), int(fields[2]), int(fields[3]))
 
 
-def everybody() -> dict[int, Kin]:
-    """All processes except this one, by pid."""
+def pids() -> Iterator[int]:
+    """The pids of all processes except this one."""
     own = os.getpid()
-    pids = (int(name) for name in os.listdir("/proc") if name.isdigit())
-    return {pid: found for pid in pids if pid != own and (found := kin(pid)) is not None}
+    return (int(name) for name in os.listdir("/proc") if name.isdigit() and int(name) != own)
+
+
+def all_processes() -> dict[int, Kin]:
+    """All processes except this one, by pid."""
+    return {pid: found for pid in pids() if (found := kin(pid)) is not None}
 
 
 def boot() -> str:
@@ -131,27 +132,16 @@ def send(process: ProcessId, number: signal.Signals) -> None:
 
 def environment(pid: int) -> dict[str, str]:
     """The variables that `pid` was started with; empty when they cannot be read."""
-    try:
-        raw = Path(f"/proc/{pid}/environ").read_bytes()
-    except OSError:
-        return {}
-    return _parse(raw)
+    return _parse(_content(pid, "environ"))
 
 
 def marked(root: Path) -> Iterator[tuple[ProcessId, dict[str, str]]]:
     """All processes that carry the mark of a group below `root`, with their environments."""
     mark = f"{SUPERVISOR}={root}/".encode()
-    own = os.getpid()
-    for name in os.listdir("/proc"):
-        if not name.isdigit() or int(name) == own:
-            continue
-        try:
-            with open(f"/proc/{name}/environ", "rb") as file:
-                raw = file.read()
-        except OSError:
-            continue
+    for pid in pids():
+        raw = _content(pid, "environ")
         if mark in raw:
-            process = identify(int(name))
+            process = identify(pid)
             if process is not None:
                 yield process, _parse(raw)
 
@@ -168,42 +158,46 @@ def listeners(ports: frozenset[int]) -> list[tuple[int, int | None]]:
 
 def program(pid: int) -> str:
     """The name of the program that `pid` runs; empty when it cannot be read."""
-    try:
-        return Path(f"/proc/{pid}/comm").read_text(errors="replace").strip()
-    except OSError:
-        return ""
+    return _content(pid, "comm").decode(errors="replace").strip()
 
 
 def arguments(pid: int) -> list[str]:
     """The command line of `pid`; empty when it has none, or it cannot be read."""
-    try:
-        raw = Path(f"/proc/{pid}/cmdline").read_bytes()
-    except OSError:
-        return []
+    raw = _content(pid, "cmdline")
     return raw.decode(errors="replace").removesuffix("\0").split("\0") if raw else []
 
 
 def executable(pid: int) -> str:
     """The file that `pid` runs; empty if it cannot be read, or no longer exists."""
-    try:
-        file = os.readlink(f"/proc/{pid}/exe")
-    except OSError:
-        return ""
+    file = _target(pid, "exe")
     return file if os.path.exists(file) else ""
 
 
 def directory(pid: int) -> str:
     """The working directory of `pid`; empty if it cannot be read."""
-    try:
-        return os.readlink(f"/proc/{pid}/cwd")
-    except OSError:
-        return ""
+    return _target(pid, "cwd")
 
 
 def listening_ports(pid: int) -> list[int]:
     """The TCP ports on which `pid` itself listens, in ascending order."""
     sockets = set(_handles(pid))
     return sorted({port for port, _, link in _listening() if link in sockets})
+
+
+def _content(pid: int, name: str) -> bytes:
+    """The content of a file about a process; empty if it cannot be read."""
+    try:
+        return Path(f"/proc/{pid}/{name}").read_bytes()
+    except OSError:
+        return b""
+
+
+def _target(pid: int, name: str) -> str:
+    """The target of a link of a process; empty if it cannot be read."""
+    try:
+        return os.readlink(f"/proc/{pid}/{name}")
+    except OSError:
+        return ""
 
 
 def _parse(raw: bytes) -> dict[str, str]:
@@ -233,13 +227,8 @@ def _holder(link: str) -> int | None:
 
 def _handles(pid: int) -> Iterator[str]:
     """Link targets of the open files of `pid`."""
-    directory = f"/proc/{pid}/fd"
     try:
-        handles = os.listdir(directory)
+        handles = os.listdir(f"/proc/{pid}/fd")
     except OSError:
-        return
-    for handle in handles:
-        try:
-            yield os.readlink(f"{directory}/{handle}")
-        except OSError:
-            continue
+        return iter(())
+    return filter(None, (_target(pid, f"fd/{handle}") for handle in handles))

@@ -16,7 +16,7 @@ from lehr.base.errors import StalledError, TransientError
 from lehr.model.asset import AssetKey
 from lehr.plugins.process import procfs
 from lehr.plugins.process.health import PROBE_TIMEOUT, probe
-from lehr.plugins.process.observation import Observation, State
+from lehr.plugins.process.observation import LeftBehind, Observation, State
 from lehr.plugins.process.observe import left_behind, state_of
 from lehr.plugins.process.ownership import Ownership
 from lehr.plugins.process.plan import Action, Step
@@ -67,7 +67,7 @@ class Site:
         return self._locks.setdefault(group, asyncio.Lock())
 
 
-class Rolling:
+class RollingPush:
     """The steps of one push of one asset.
 
     Args:
@@ -107,8 +107,8 @@ class Rolling:
             await self._clear(step.index)
         elif step.action is Action.REMOVE:
             await self._remove(step.index)
-        elif step.action is Action.MEND:
-            await self._mend(self._intended[step.index], step)
+        elif step.action is Action.REPAIR:
+            await self._repair(self._intended[step.index], step)
         else:
             await self._replace(self._intended[step.index], step)
 
@@ -137,7 +137,7 @@ class Rolling:
                 what, code="PRO107", why=await self._stderr(supervisord, replica.index, mark)
             )
 
-    async def _mend(self, replica: Replica, step: Step) -> None:
+    async def _repair(self, replica: Replica, step: Step) -> None:
         """Let a young replica finish its start; restart it only when its time is over."""
         supervisord = self._site.supervisord(replica.group)
         ages = [item.age for item in self._observation.at(replica.index) if item.group == replica.group]
@@ -194,7 +194,7 @@ class Rolling:
         deadline = self._site.clock.monotonic() + self._patience
         asked: set[procfs.ProcessId] = set()
         while True:
-            found = await self._site.run(left_behind, self._site.root, self._key, {})
+            found = await self._site.run(self._left_behind)
             left = [item.process for item in found if item.index == index]
             if not left:
                 return
@@ -212,15 +212,18 @@ class Rolling:
             asked.update(left)
             await self._site.clock.sleep(_POLL)
 
+    def _left_behind(self) -> tuple[LeftBehind, ...]:
+        return left_behind(Ownership(self._site.root, self._key).marked(), self._key, {})
+
     async def _refuse_strangers(self, replica: Replica) -> None:
-        """Raise if another process listens on a port of the replica, before anything is stopped for it."""
+        """Raise if another process listens on a port of the replica, before anything is stopped."""
         stranger = await self._site.run(_stranger, self._site.root, frozenset(replica.ports), self._key)
         if stranger is not None:
             port, who = stranger
             raise TransientError(
                 f"port {port} of replica {replica.index} is in use by {who}",
                 code="PRO111",
-                fix="end that process, or declare another port",
+                fix="stop that process, or declare another port",
             )
 
     async def _await_health(self, replica: Replica, patience: float, mark: LogMark) -> str | None:
@@ -284,7 +287,7 @@ def check_runnable(replica: Replica, inherited: Mapping[str, str]) -> None:
     place = os.path.join(replica.directory, command) if "/" in command else command
     if shutil.which(place, path=search) is None:
         raise StalledError(
-            f"the program {command} is not found or not executable",
+            f"the program {command} was not found or is not executable",
             code="PRO114",
             why=f"looked for it as {place}" if "/" in command else f"looked for it in PATH ({search})",
             fix="install it, or change the first word of `command`",

@@ -112,7 +112,7 @@ def _post(directory: Path, method: str, arguments: tuple[Any, ...]) -> Any:
             f"supervisord of {directory} does not answer",
             code="PRO118",
             why=str(error) or type(error).__name__,
-            fix="if it stays so, end that supervisord; Lehr starts a new one",
+            fix="if this persists, stop that supervisord; Lehr starts a new one",
         ) from error
     else:
         return answer

@@ -39,11 +39,13 @@ def listening(port: int) -> int:
     found = [pid for _, pid in procfs.listeners(frozenset({port}))]
     if not found:
         raise StalledError(
-            f"nobody listens on port {port}", code="PRO119", fix="start the program, or correct the port"
+            f"no process listens on port {port}", code="PRO119", fix="start the program, or correct the port"
         )
     if found[0] is None:
         raise StalledError(
-            f"a process of another user listens on port {port}", code="PRO120", fix="look as that user"
+            f"a process of another user listens on port {port}",
+            code="PRO120",
+            fix="run this command as that user",
         )
     return _master(found[0], port)
 
@@ -64,13 +66,7 @@ def named(pattern: str) -> list[int]:
     Raises:
         StalledError: there are too many.
     """
-    found = {
-        int(name)
-        for name in os.listdir("/proc")
-        if name.isdigit()
-        and int(name) != os.getpid()
-        and fnmatch.fnmatchcase(procfs.program(int(name)), pattern)
-    }
+    found = {pid for pid in procfs.pids() if fnmatch.fnmatchcase(procfs.program(pid), pattern)}
     first = sorted(pid for pid in found if (it := procfs.parentage(pid)) is None or it.parent not in found)
     if len(first) > MOST_PROGRAMS:
         raise StalledError(
@@ -84,7 +80,7 @@ def drafts(pids: Sequence[int], owned: Ownership, base: str, ids: Ids) -> Iterat
 
     Args:
         owned: Lehr's own processes.
-        base: what relative directories are relative to.
+        base: the directory that relative ones start from.
     """
     for pid in pids:
         command = procfs.arguments(pid)
@@ -96,11 +92,8 @@ def drafts(pids: Sequence[int], owned: Ownership, base: str, ids: Ids) -> Iterat
 def _draft(pid: int, command: list[str], base: str, id: str) -> Found:
     ports = procfs.listening_ports(pid)
     command, doubt = _as_started(pid, command)
-    names = ["http"] if len(ports) == 1 else [f"port-{place}" for place in range(1, len(ports) + 1)]
-    for port, name in zip(ports, names, strict=True):
-        placeholder = "{port}" if len(ports) == 1 else f"{{port.{name}}}"
-        command = [re.sub(rf"(?<!\d){port}(?!\d)", placeholder, word) for word in command]
-    payload: dict[str, Any] = {"command": command}
+    names = port_names(len(ports))
+    payload: dict[str, Any] = {"command": [with_ports(word, ports, names) for word in command]}
     directory = procfs.directory(pid)
     if directory and directory != base:
         payload["directory"] = directory
@@ -111,13 +104,30 @@ def _draft(pid: int, command: list[str], base: str, id: str) -> Found:
         type=PROCESS,
         payload=payload,
         notes=(
-            "its variables were not looked at, as they may be secrets: add those that it needs",
+            "its environment variables were not read, as they may be secrets: add those that it needs",
             "add `health_url`, so that a replica counts only when it answers",
             *doubt,
         ),
-        obstacle=f"Lehr has not started process {pid}, and can only run what it has: "
-        "end it together with whatever starts it again, then have Lehr start it",
+        obstacle=f"Lehr did not start process {pid} and cannot take it over: stop it and whatever restarts "
+        "it, then let Lehr start it",
     )
+
+
+def port_names(count: int) -> list[str]:
+    """Names for the ports of a draft."""
+    return ["http"] if count == 1 else [f"port-{place}" for place in range(1, count + 1)]
+
+
+def with_ports(text: str, ports: Sequence[int], names: Sequence[str]) -> str:
+    """`text` with placeholders for these ports."""
+    for port, name in zip(ports, names, strict=False):
+        text = number(port).sub("{port}" if len(names) == 1 else f"{{port.{name}}}", text)
+    return text
+
+
+def number(value: int) -> re.Pattern[str]:
+    """`value` in decimal digits, as a separate number."""
+    return re.compile(rf"(?<!\d){value}(?!\d)")
 
 
 def _as_started(pid: int, command: list[str]) -> tuple[list[str], tuple[str, ...]]:
@@ -132,5 +142,5 @@ def _as_started(pid: int, command: list[str]) -> tuple[list[str], tuple[str, ...
     words = title.split()
     begins = [place for place, word in enumerate(words) if os.path.basename(word) == os.path.basename(file)]
     guess = [file, *words[begins[0] + 1 :]] if begins else [file]
-    note = f"it shows `{title.strip()}` in place of its command line: check `command`, which is a guess"
+    note = f"it shows `{title.strip()}` instead of its command line: check `command`, which is a guess"
     return guess, (note,)

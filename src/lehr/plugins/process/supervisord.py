@@ -28,7 +28,7 @@ from typing import Any
 
 import msgspec
 
-from lehr.base.errors import StalledError, TransientError
+from lehr.base.errors import StalledError, TransientError, raised_as
 from lehr.base.text import one_line
 from lehr.model.asset import AssetKey
 from lehr.plugins.process import launch, procfs, rpc
@@ -102,10 +102,10 @@ class Supervisord:
         try:
             rpc.call(self.directory, "getState")
         except rpc.NotRunningError:
-            self.bury()
+            self.end_unreachable()
             self._start()
 
-    def bury(self) -> None:
+    def end_unreachable(self) -> None:
         """End unreachable supervisords of this group."""
         for process, environment in procfs.marked(self._root):
             if (
@@ -135,50 +135,33 @@ class Supervisord:
         }
         launcher = (sys.executable, "-I", "-S", launch.__file__, f"{path}.json")
         record = self.directory / f"{path}.run"
-        try:
+        with raised_as(TransientError, f"cannot write {self.directory / path}", code="PRO122"):
             record.unlink(missing_ok=True)  # the run that it records was ended, and does not count as a crash
             self._write(
                 f"{path}.json", launch_document(replica, self._inherited, marks, str(record), secrets)
             )
             section = program_section(name, launcher, replica.stop_timeout, path)
             self._write(f"{path}.ini", section.encode())
-        except OSError as error:
-            raise TransientError(
-                f"cannot write {self.directory / path}", code="PRO122", why=error.strerror or ""
-            ) from error
         self._forget(name)
         self._reload()
         rpc.call(self.directory, "addProcessGroup", name)
         return name
 
     def start(self, name: str) -> None:
-        """Start a program, without waiting for it."""
-        try:
-            rpc.call(self.directory, "startProcess", name, False)
-        except rpc.RefusedError as fault:
-            if fault.number != rpc.RefusedError.ALREADY_STARTED:
-                raise
+        """Start a program without waiting until it runs."""
+        self._ask("startProcess", name, False, fine=(rpc.RefusedError.ALREADY_STARTED,))
 
     def stop(self, name: str) -> None:
-        """Ask a program to stop, without waiting for it; supervisord does not start it again."""
-        try:
-            rpc.call(self.directory, "stopProcess", name, False)
-        except rpc.NotRunningError:
-            return
-        except rpc.RefusedError as fault:
-            if fault.number not in (rpc.RefusedError.NOT_RUNNING, rpc.RefusedError.BAD_NAME):
-                raise
+        """Ask a program to stop, and return at once; supervisord does not start it again."""
+        stopped = (rpc.RefusedError.NOT_RUNNING, rpc.RefusedError.BAD_NAME)
+        with contextlib.suppress(rpc.NotRunningError):
+            self._ask("stopProcess", name, False, fine=stopped)
 
     def information(self, name: str) -> dict[str, Any] | None:
         """Information of supervisord about a program; None if it has none, or does not run."""
-        try:
-            found: dict[str, Any] = rpc.call(self.directory, "getProcessInfo", name)
-        except rpc.NotRunningError:
-            return None
-        except rpc.RefusedError as fault:
-            if fault.number == rpc.RefusedError.BAD_NAME:
-                return None
-            raise
+        found: dict[str, Any] | None = None
+        with contextlib.suppress(rpc.NotRunningError):
+            found = self._ask("getProcessInfo", name, fine=(rpc.RefusedError.BAD_NAME,))
         return found
 
     def remove(self, key: AssetKey, index: int) -> None:
@@ -186,13 +169,9 @@ class Supervisord:
         with contextlib.suppress(rpc.NotRunningError):
             self._forget(program_name(key, index))
         folder = self.directory / "assets" / asset_name(key)
-        try:
+        with raised_as(TransientError, f"cannot remove files in {folder}", code="PRO123"):
             for file in folder.glob(f"{index}.*"):
                 file.unlink(missing_ok=True)
-        except OSError as error:
-            raise TransientError(
-                f"cannot remove files in {folder}", code="PRO123", why=error.strerror or ""
-            ) from error
         with contextlib.suppress(OSError):
             folder.rmdir()  # unless other replicas are in it
 
@@ -201,14 +180,11 @@ class Supervisord:
         if any((self.directory / "assets").glob("*/*.ini")):
             return True
         try:
-            rpc.call(self.directory, "shutdown")
+            self._ask("shutdown", fine=(rpc.RefusedError.SHUTDOWN_STATE,))
         except rpc.NotRunningError:
-            self.bury()
+            self.end_unreachable()
             shutil.rmtree(self.directory, ignore_errors=True)
             return True
-        except rpc.RefusedError as fault:
-            if fault.number != rpc.RefusedError.SHUTDOWN_STATE:
-                raise
         return False
 
     def mark_logs(self, key: AssetKey, index: int) -> LogMark:
@@ -277,15 +253,20 @@ class Supervisord:
                 f"supervisord of group {self.group} cannot read its configuration",
                 code="PRO128",
                 why=fault.what,
-                fix=f"delete the file it names, below {self.directory}; Lehr writes it anew",
+                fix=f"delete the file it names, below {self.directory}; Lehr rewrites it",
             ) from fault
 
     def _forget(self, name: str) -> None:
+        self._ask("removeProcessGroup", name, fine=(rpc.RefusedError.BAD_NAME,))
+
+    def _ask(self, method: str, *arguments: Any, fine: tuple[int, ...]) -> Any:
+        """The answer to a call; None if it is refused for one of the reasons `fine`."""
         try:
-            rpc.call(self.directory, "removeProcessGroup", name)
+            return rpc.call(self.directory, method, *arguments)
         except rpc.RefusedError as fault:
-            if fault.number != rpc.RefusedError.BAD_NAME:
+            if fault.number not in fine:
                 raise
+            return None
 
     def _write(self, path: str, content: bytes) -> None:
         file = self.directory / path

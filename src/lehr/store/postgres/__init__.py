@@ -21,16 +21,16 @@ from typing import Any
 from lehr.base.errors import StalledError
 from lehr.model.damage import Advance, Damage, TypesOf
 from lehr.model.writes import Publish, Write
-from lehr.store.postgres import publishing, tables
+from lehr.store.postgres import publication, tables
 from lehr.store.postgres.address import Address
-from lehr.store.postgres.connecting import Connector
+from lehr.store.postgres.connections import Connector
 from lehr.store.postgres.errors import DAMAGE
 from lehr.store.postgres.intent import PostgresIntent
 from lehr.store.postgres.locks import keys_of
 from lehr.store.postgres.session import Readers
 from lehr.store.postgres.writer import Writer
-from lehr.store.sql.reading import SqlRecords
-from lehr.store.sql.writing import carriers
+from lehr.store.sql.carriers import carriers
+from lehr.store.sql.record_queries import SqlRecords
 
 __all__ = ["Address", "PostgresStore"]
 
@@ -57,14 +57,12 @@ class PostgresStore:
         except BaseException:
             self.close()
             raise
-        self.intent = PostgresIntent(self._readers)
+        self.intent = PostgresIntent(self._readers.session, self._readers.moment)
         self.records = SqlRecords(self._readers.session)
 
     def commit(self, writes: Sequence[Write]) -> list[Any]:
         if self._writer is None:
-            raise StalledError(
-                f"the store at {self._address.place} was opened for reading only", code="STO111"
-            )
+            raise StalledError(f"the store at {self._address.place} was opened read-only", code="STO111")
         return self._writer.transact(
             keys_of(self._address.schema, writes),
             lambda db: [_CARRY_OUT[type(write)](db, write) for write in writes],
@@ -88,4 +86,4 @@ class PostgresStore:
             self._writer.close()
 
 
-_CARRY_OUT = carriers(publishing.publish)
+_CARRY_OUT = carriers(publication.publish)

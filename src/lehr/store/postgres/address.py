@@ -26,7 +26,7 @@ _DEFAULTS = {
     "tcp_user_timeout": "20000",
     "application_name": "lehr",
 }
-_FIX = "write postgresql://USER@HOST/DATABASE; a password belongs into ~/.pgpass or PGPASSWORD"
+_FIX = "write postgresql://USER@HOST/DATABASE, and put a password into ~/.pgpass or PGPASSWORD"
 
 
 class Address:
@@ -45,7 +45,9 @@ class Address:
             StalledError: it is not an address. The message does not quote it, since it may hold a password.
         """
         if not text.startswith(SCHEMES):
-            raise StalledError("the store is no address of a PostgreSQL database", code="STO112", fix=_FIX)
+            raise StalledError(
+                "the store is not the address of a PostgreSQL database", code="STO112", fix=_FIX
+            )
         try:
             url, self.schema = _without_schema(text)
             known = {name: str(value) for name, value in conninfo_to_dict(url).items()}
@@ -53,13 +55,13 @@ class Address:
             # From None: the driver's message quotes what it cannot read.
             raise StalledError("the address of the store cannot be read", code="STO113", fix=_FIX) from None
         if not _PORTS.fullmatch(known.get("port", "")):
-            raise StalledError("the address of the store has no proper port", code="STO114", fix=_FIX)
+            raise StalledError("the port in the address of the store is not valid", code="STO114", fix=_FIX)
         if not _NAME.fullmatch(self.schema) or self.schema.startswith("pg_") or self.schema == REGISTER:
             raise StalledError(
-                "the schema of the store has no proper name",
+                "the name of the store's schema is not valid",
                 code="STO115",
-                fix="choose one of small letters, digits and underscores: ?schema=lehr; not"
-                f" {REGISTER}, which is the register of claims",
+                fix="choose a name of lower-case letters, digits and underscores: ?schema=lehr; but not"
+                f" {REGISTER}, the register of claims",
             )
         self._conninfo = make_conninfo(**_DEFAULTS | known)
         shown = {name: value for name, value in known.items() if name not in _SECRETS}

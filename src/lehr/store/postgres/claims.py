@@ -17,8 +17,8 @@ from lehr.model.asset import AssetId, Partition
 from lehr.sdk.claims import Holder, NoRegisterError
 from lehr.store.claims import Claimed, Owner, refused
 from lehr.store.postgres.address import REGISTER, Address
-from lehr.store.postgres.connecting import Connection, Connector, alive
-from lehr.store.postgres.errors import said, translated
+from lehr.store.postgres.connections import Connection, Connector, alive
+from lehr.store.postgres.errors import message_of, translated
 from lehr.store.postgres.locks import lock_key
 
 _STOPPED_AFTER = "10s"
@@ -189,16 +189,16 @@ class ClaimTable:
             raise TransientError(
                 f"{_CLAIM} is gone",
                 code="STO117",
-                why="somebody has dropped it",
-                fix="Lehr makes it again automatically",
+                why="it was dropped",
+                fix="Lehr creates it again automatically",
             ) from error
         except psycopg.errors.InsufficientPrivilege as error:
             raise StalledError(
-                f"schema {REGISTER} is closed to this role",
+                f"this role has no access to schema {REGISTER}",
                 code="STO118",
-                why=said(error),
+                why=message_of(error),
                 fix=f"have its owner grant this role USAGE on schema {REGISTER}, and SELECT, INSERT, UPDATE,"
-                f" DELETE on {_CLAIM}; where there is none, grant CREATE on the database",
+                f" DELETE on {_CLAIM}; if there is none, grant CREATE on the database",
             ) from error
 
     def _connected(self) -> Connection:
@@ -227,7 +227,7 @@ class ClaimTable:
             raise NoRegisterError(
                 "there is no register of claims yet",
                 code="STO119",
-                why=f"no `lehr run` has made it in {self._address.place}",
+                why=f"no `lehr run` has created it in {self._address.place}",
             )
         with db.transaction():
             db.execute("SELECT pg_advisory_xact_lock(%s)", [lock_key("tables of claims")])

@@ -20,7 +20,7 @@ DAMAGE = (
 )
 """Raised by the server if tables are damaged, or not the ones that we made."""
 
-_AWAY = "see that it runs and can be reached; nothing was lost, Lehr goes on by itself"
+_AWAY = "check that it runs and is reachable; nothing was lost, and Lehr continues automatically"
 
 
 def away(address: Address, *, why: str) -> TransientError:
@@ -30,7 +30,7 @@ def away(address: Address, *, why: str) -> TransientError:
     )
 
 
-def said(error: BaseException) -> str:
+def message_of(error: BaseException) -> str:
     """The message of the server or the driver, on one line."""
     return " ".join(str(error).split())[:300]
 
@@ -41,33 +41,33 @@ def translated(address: Address) -> Iterator[None]:
     try:
         yield
     except psycopg.Error as error:
-        raise in_our_words(error, address) from error
+        raise translate(error, address) from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise _damaged(error, address) from error
     except DamagedError as error:
         raise error.at(address.place) from error
 
 
-def in_our_words(error: psycopg.Error, address: Address) -> LehrError:
+def translate(error: psycopg.Error, address: Address) -> LehrError:
     """Our exception for `error`."""
     state = error.sqlstate or ""
     for prefix, make in _BY_STATE:
         if state.startswith(prefix):
             return make(error, address)
     if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
-        return away(address, why=said(error))
+        return away(address, why=message_of(error))
     if isinstance(error, psycopg.IntegrityError | psycopg.DataError):
         return _broken_rule(error, address)
     return TransientError(
         f"the store at {address.place} failed",
         code="STO123",
-        why=said(error),
-        fix="see to the server; nothing was lost, Lehr tries again by itself",
+        why=message_of(error),
+        fix="check the server; nothing was lost, and Lehr retries automatically",
     )
 
 
 def _stopped(error: psycopg.Error, address: Address) -> LehrError:
-    return away(address, why=said(error))
+    return away(address, why=message_of(error))
 
 
 def _locked(error: psycopg.Error, address: Address) -> LehrError:
@@ -75,25 +75,25 @@ def _locked(error: psycopg.Error, address: Address) -> LehrError:
         f"the store at {address.place} is locked",
         code="STO124",
         why="another program holds it",
-        fix="end the other program; nothing was written",
+        fix="stop the other program; nothing was written",
     )
 
 
 def _full(error: psycopg.Error, address: Address) -> LehrError:
     return TransientError(
-        f"the PostgreSQL server of {address.place} has no room",
+        f"the PostgreSQL server of {address.place} is out of resources",
         code="STO125",
-        why=said(error),
-        fix="give it some: disk, memory or connections; nothing was lost, Lehr goes on by itself",
+        why=message_of(error),
+        fix="give it more disk, memory or connections; nothing was lost, and Lehr continues automatically",
     )
 
 
 def _only_reads(error: psycopg.Error, address: Address) -> LehrError:
     return TransientError(
-        f"the PostgreSQL server of {address.place} takes no writes",
+        f"the PostgreSQL server of {address.place} accepts no writes",
         code="STO126",
-        why=said(error),
-        fix="name the primary, not a standby; nothing was lost, Lehr tries again by itself",
+        why=message_of(error),
+        fix="name the primary, not a standby; nothing was lost, and Lehr retries automatically",
     )
 
 
@@ -101,8 +101,8 @@ def _forbidden(error: psycopg.Error, address: Address) -> LehrError:
     return StalledError(
         f"the store at {address.place} cannot be opened",
         code="STO127",
-        why=said(error),
-        fix="see that the user is right, may connect, and may make a schema in the database",
+        why=message_of(error),
+        fix="check that the user is right, may connect, and may create a schema in the database",
     )
 
 
@@ -110,8 +110,8 @@ def _missing(error: psycopg.Error, address: Address) -> LehrError:
     return StalledError(
         f"there is no store at {address.place}",
         code="STO128",
-        why=said(error),
-        fix="make the database; `lehr run` makes the schema and the tables",
+        why=message_of(error),
+        fix="create the database; `lehr run` creates the schema and the tables",
     )
 
 
@@ -119,9 +119,9 @@ def _damaged(error: Exception, address: Address) -> LehrError:
     return StalledError(
         f"the store at {address.place} cannot be read",
         code="STO129",
-        why=said(error),
+        why=message_of(error),
         fix="see `lehr store check`; restore it from a backup, or name an empty database: Lehr then starts "
-        "anew from git and from production, without its history",
+        "over from git and production, without its history",
     )
 
 
@@ -130,8 +130,8 @@ def _broken_rule(error: psycopg.Error, address: Address) -> LehrError:
     return StalledError(
         f"the store at {address.place} refused a write that breaks its rules",
         code="STO130",
-        why=said(error),
-        fix="this is a bug of Lehr: report it; nothing was written, and `lehr run` may be started again",
+        why=message_of(error),
+        fix="this is a bug in Lehr: report it; nothing was written, and `lehr run` can be started again",
     )
 
 

@@ -20,11 +20,11 @@ from lehr.model.writes import (
     LiftControl,
     Prune,
     Publish,
-    Record,
     RecordAttempt,
+    RecordDecision,
+    Reschedule,
     SetControl,
     TakeLease,
-    Touch,
     Write,
 )
 
@@ -56,9 +56,9 @@ def _names(write: Write) -> Iterator[str]:
             yield f"operation {write.operation}"
         case Adopt():
             yield f"partition {write.ledger.partition}"
-        case Record():
+        case RecordDecision():
             yield f"partition {write.decision.partition}"
-        case Touch():
+        case Reschedule():
             yield f"partition {write.key.partition}"
         case SetControl():
             yield f"partition {write.control.partition}"

@@ -12,7 +12,7 @@ from typing import Any
 import psycopg
 from psycopg import pq
 
-from lehr.store.postgres.connecting import Connection, Connector, alive
+from lehr.store.postgres.connections import Connection, Connector, alive
 from lehr.store.postgres.errors import translated
 from lehr.store.sql.session import Row, Rows, Values
 
@@ -23,7 +23,7 @@ _NAMED = re.compile(r"(?<!:):([a-z_]+)")
 
 
 @functools.cache
-def spoken(statement: str) -> bytes:
+def to_psycopg(statement: str) -> bytes:
     """A statement of `lehr.store.sql` with the driver's placeholders."""
     escaped = statement.replace("%", "%%").replace("?", "%s")
     return _NAMED.sub(r"%(\1)s", escaped).encode()
@@ -40,12 +40,12 @@ class PostgresSession:
         self._numbers: dict[str, deque[int]] = {}
 
     def execute(self, statement: str, values: Values = (), /) -> Rows:
-        cursor = self.connection.execute(spoken(statement), values or None, binary=True)
+        cursor = self.connection.execute(to_psycopg(statement), values or None, binary=True)
         return cursor if self._pipeline is None else _Awaited(cursor, self._pipeline)
 
     def executemany(self, statement: str, values: Iterable[Values], /) -> None:
         with self.connection.cursor() as cursor:
-            cursor.executemany(spoken(statement), values)
+            cursor.executemany(to_psycopg(statement), values)
 
     def stream(self, statement: str, values: Values = (), /) -> Iterator[Row]:
         # A cursor lives in a transaction, and closes with it.
@@ -130,7 +130,7 @@ class Readers:
 
     @contextlib.contextmanager
     def session(self) -> Iterator[PostgresSession]:
-        """A session for reading (`lehr.store.sql.session.Reading`)."""
+        """A session for reading (`lehr.store.sql.session.OpenSession`)."""
         connection = self._take()
         try:
             with translated(self._connector.address):

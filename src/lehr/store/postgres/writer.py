@@ -14,7 +14,7 @@ from lehr.base.backoff import delay
 from lehr.base.chance import Chance
 from lehr.base.errors import StalledError, TransientError
 from lehr.store.postgres import tables
-from lehr.store.postgres.connecting import Connection, Connector, alive
+from lehr.store.postgres.connections import Connection, Connector, alive
 from lehr.store.postgres.errors import translated
 from lehr.store.postgres.session import PostgresSession
 
@@ -174,10 +174,10 @@ class Writer:
             connection.close()
             if not self._was_committed():
                 raise TransientError(
-                    f"the connection to {self._address.place} was lost in a commit",
+                    f"the connection to {self._address.place} was lost during a commit",
                     code="STO135",
-                    why="the server does not have it: nothing was written",
-                    fix="see to the server; Lehr goes on by itself",
+                    why="the server did not commit it: nothing was written",
+                    fix="check the server; Lehr continues automatically",
                 ) from error
         except BaseException:
             # After an interrupt here, the store shows the outcome, as after a crash.
@@ -196,10 +196,10 @@ class Writer:
             if select.select([self._pipe[0]], [], [], pause)[0]:
                 break
         raise StalledError(
-            f"nobody knows whether the last commit reached {self._address.place}",
+            f"it is not known whether the last commit reached {self._address.place}",
             code="STO136",
-            why="the connection was lost in it, and the server does not come back",
-            fix="start `lehr run` again when it is back: that looks at what was written",
+            why="the connection was lost during the commit, and the server does not come back",
+            fix="start `lehr run` again when the server is back: it reads what was written",
         )
 
     def _counted(self, connection: Connection) -> bool:
@@ -215,10 +215,10 @@ class Writer:
             ).fetchone()
         if row is None:
             raise StalledError(
-                f"nobody knows whether the last commit reached {self._address.place}",
+                f"it is not known whether the last commit reached {self._address.place}",
                 code="STO137",
                 why="the row of this writer is gone: the store was replaced while Lehr ran",
-                fix="start `lehr run` again: it looks at what was written",
+                fix="start `lehr run` again: it reads what was written",
             )
         return int(row[0]) == self._number
 

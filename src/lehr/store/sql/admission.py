@@ -91,10 +91,14 @@ class _Rows:
         return any(is_open == 1 for *_key, is_open, _body in OPERATION.read_all(rows))
 
     def controls(self, partition: Partition, now: float) -> list[Control]:
-        return standing_controls(self._db, partition, now)
+        return active_controls(self._db, partition, now)
 
     def usage(self, limit: Reservation, now: float, but: str) -> tuple[int, float | None]:
         return usage(self._db, limit, now, but)
+
+
+_LONGEST_TURN = 60.0
+"""Seconds for which a turn may have lasted when its push is admitted: `now` is when it began."""
 
 
 def usage(db: Session, reservation: Reservation, now: float, but: str = "") -> tuple[int, float | None]:
@@ -107,9 +111,10 @@ def usage(db: Session, reservation: Reservation, now: float, but: str = "") -> t
     if reservation.window is None:
         return len(shares), None
     # By the limit's own window: a share may count against several limits, each for its own time. A share
-    # reserved more than a window ahead of now comes from a clock that was set back since: it must not block
-    # for as long as the clock was wrong.
-    ends = [end for at in shares if now < (end := at + reservation.window) <= now + 2 * reservation.window]
+    # reserved further ahead of now than a turn takes comes from a clock that was set back since: it must not
+    # block for as long as the clock was wrong.
+    latest = now + reservation.window + max(reservation.window, _LONGEST_TURN)
+    ends = [end for at in shares if now < (end := at + reservation.window) <= latest]
     return len(ends), min(ends, default=None)
 
 
@@ -118,7 +123,7 @@ def finish(db: Session, write: Finish) -> Refused | None:
     unknown = write.outcome.result is Result.UNKNOWN
     row = db.execute(_FIND_OPERATION, (write.operation,)).fetchone()
     if row is None:
-        return Refused(Reason.DAMAGED, "no row of table operation has its id")
+        return Refused(Reason.DAMAGED, "no row of table operation has this id")
     if not OPERATION.is_intact(row):
         if not unknown:
             # The push is certainly over: a limit that it counted against must not hold others up.
@@ -163,7 +168,7 @@ def enter(db: Session, entry: LedgerEntry) -> None:
     db.execute(_ENTER, LEDGER.sealed(entry.partition, entry.asset, entry.content, str(entry.goal), body))
 
 
-def standing_controls(db: Session, partition: Partition, now: float) -> list[Control]:
+def active_controls(db: Session, partition: Partition, now: float) -> list[Control]:
     """The controls active at `now`, in the order in which they were set.
 
     All are read, even those that seem to have ended: a damaged one may be active.

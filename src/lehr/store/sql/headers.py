@@ -7,9 +7,13 @@ from typing import Any
 
 import msgspec
 
+from lehr.base.digest import Digest
+from lehr.model.admission import PartitionRow
 from lehr.model.asset import Partition
 from lehr.model.incarnation import Incarnation
+from lehr.model.writes import Publish
 from lehr.sdk.store import Imported
+from lehr.store.sql.partitions import write_partition
 from lehr.store.sql.session import Session
 from lehr.store.sql.tables import IMPORTED, INCARNATION, PRUNED
 
@@ -30,11 +34,48 @@ _INSERT = (
 _MARK = "UPDATE incarnation SET pruned = ?, pruned_checksum = ? WHERE partition = ? AND sequence = ?"
 
 
-def write_header(db: Session, header: Incarnation) -> None:
+def _write_header(db: Session, header: Incarnation) -> None:
     """Append the header of an incarnation that is not pruned."""
     partition, sequence = header.partition, header.sequence
     _partition, _sequence, *kept = PRUNED.sealed(partition, sequence, 0)
     db.execute(_INSERT, (*INCARNATION.sealed(partition, sequence, msgspec.json.encode(header)), *kept))
+
+
+def append_header(
+    db: Session,
+    write: Publish,
+    row: PartitionRow,
+    before: Incarnation | None,
+    root: Digest,
+    governance: Digest,
+    added: int,
+) -> Incarnation:
+    """Append the header of the incarnation that `write` publishes, and make it the newest of its partition.
+
+    Args:
+        row: of the partition, as before.
+        before: header of the newest incarnation, as before.
+        added: how many of the candidate's assets are new.
+    """
+    candidate = write.candidate
+    incarnation = Incarnation(
+        candidate.partition,
+        row.newest + 1,
+        root,
+        governance,
+        candidate.sources,
+        candidate.generators,
+        write.at,
+        assets=(0 if before is None else before.assets) + added - len(candidate.removals),
+        added=added,
+        changed=len(candidate.upserts) - added,
+        removed=len(candidate.removals),
+        types=candidate.types,
+        acknowledged=candidate.acknowledged,
+    )
+    _write_header(db, incarnation)
+    write_partition(db, row._replace(newest=incarnation.sequence, governance=incarnation.governance))
+    return incarnation
 
 
 def header(db: Session, partition: Partition, sequence: int) -> Incarnation | None:
@@ -60,7 +101,7 @@ def headers(rows: Iterable[tuple[Any, ...]]) -> Iterator[Incarnation]:
 def shows_pruned(partition: Partition, sequence: int, flag: tuple[Any, Any]) -> bool:
     """Whether an incarnation was pruned, by its columns `pruned` and `pruned_checksum`.
 
-    One that never existed is not: both are None.
+    Both columns are None for one that never existed.
     """
     return flag != (None, None) and PRUNED.read((partition, sequence, *flag))[2] == 1
 
@@ -70,12 +111,12 @@ def any_pruned(db: Session, partition: Partition, low: int, high: int) -> bool:
 
     If none is marked, all are read: a damaged one may have been.
     """
-    said = db.execute(
+    row = db.execute(
         f"SELECT 1 FROM incarnation{db.by('incarnation_pruned')}"  # noqa: S608
         " WHERE partition = ? AND pruned = 1 AND sequence > ? AND sequence < ? LIMIT 1",
         (partition, low, high),
     ).fetchone()
-    return said is not None or any(pruned_flags(db, partition, low, high))
+    return row is not None or any(pruned_flags(db, partition, low, high))
 
 
 def pruned_flags(db: Session, partition: Partition, low: int, high: int) -> Iterator[bool]:

@@ -27,7 +27,7 @@ def mentioned_by(db: Session, key: AssetKey) -> list[tuple[AssetId, str]]:
     return [(source, path) for source, path in _read(rows)]
 
 
-def once_mentioned_by(db: Session, key: AssetKey) -> list[AssetId]:
+def past_and_present_referrers(db: Session, key: AssetKey) -> list[AssetId]:
     """Ids of assets that refer to an asset in any incarnation that is kept, or did."""
     rows = db.execute(f"{_FIND} WHERE partition = ? AND target = ? ORDER BY source", (key.partition, key.id))
     return list(dict.fromkeys(source for source, _path in _read(rows)))

@@ -20,7 +20,7 @@ from lehr.model.asset import Partition
 from lehr.model.decision import Status
 from lehr.model.diff import Goal
 from lehr.model.writes import Prune, Pruned
-from lehr.store.sql.admission import standing_controls
+from lehr.store.sql.admission import active_controls
 from lehr.store.sql.headers import mark_pruned, pruned_flags
 from lehr.store.sql.session import Session
 from lehr.store.sql.tables import OPERATION, RESERVATION
@@ -154,7 +154,7 @@ def prune(db: Session, write: Prune) -> Pruned:
 
 
 def prunable(db: Session, write: Prune) -> Pruned:
-    """What `write` and all following shares would remove."""
+    """The number of rows that `write` and all following shares would remove."""
     wanted = _wanted(write)
     sequences = [sequence for sequence, _changes in db.execute(_prunable(db), wanted)]
     versions = sum(
@@ -246,7 +246,7 @@ def _require_intact(db: Session, write: Prune) -> int | None:
     Raises:
         DamagedError: a row is damaged.
     """
-    standing_controls(db, write.partition, 0.0)
+    active_controls(db, write.partition, 0.0)
     most = _last_of_share(db, "operation", write.operations_verified, write.most)
     if most is None:
         return None

@@ -65,5 +65,5 @@ class Session(Protocol):
         ...
 
 
-Reading = Callable[[], AbstractContextManager[Session]]
+OpenSession = Callable[[], AbstractContextManager[Session]]
 """Opens a session for reading; errors in it are raised as `TransientError` or `StalledError`."""

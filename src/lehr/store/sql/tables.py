@@ -34,13 +34,13 @@ class Table:
     """
 
     def __init__(
-        self, name: str, *columns: str, said: str, fix: str = RESTORE, checksum: str = "checksum"
+        self, name: str, *columns: str, description: str, fix: str = RESTORE, checksum: str = "checksum"
     ) -> None:
-        """`said` names a row by its columns, in braces; `fix` is the remedy for a damaged row."""
+        """`description` names a row by its columns, in braces; `fix` is the remedy for a damaged row."""
         self.name = name
         self.columns = columns
         self.checksum = checksum
-        self._said = said
+        self._description = description
         self._fix = fix
         part = name if checksum == "checksum" else f"{name}.{checksum}"
         self._seed = zlib.crc32(part.encode())
@@ -88,7 +88,7 @@ class Table:
     def damaged(self, values: Sequence[Any]) -> DamagedError:
         """The error that a row with these values is damaged."""
         shown = {name: _shown(value) for name, value in zip(self.columns, values, strict=True)}
-        return DamagedError(self._said.format_map(shown), self.name, self._fix)
+        return DamagedError(self._description.format_map(shown), self.name, self._fix)
 
 
 def _shown(value: object) -> str:
@@ -101,23 +101,25 @@ def _shown(value: object) -> str:
 
 REPUBLISH = (
     "restore the state from a backup; or commit a change of this asset, which publishes it again: "
-    "`lehr store check` names all damage"
+    "`lehr store check` lists all damage"
 )
 
-PARTITION = Table("partition", "name", "newest", "governance", "controls", "epoch", said="partition {name}")
+PARTITION = Table(
+    "partition", "name", "newest", "governance", "controls", "epoch", description="partition {name}"
+)
 INCARNATION = Table(
     "incarnation",
     "partition",
     "sequence",
     "header",
-    said="the header of incarnation {partition}@{sequence}",
+    description="the header of incarnation {partition}@{sequence}",
 )
 PRUNED = Table(
     "incarnation",
     "partition",
     "sequence",
     "pruned",
-    said="the record of whether incarnation {partition}@{sequence} was pruned",
+    description="the record of whether incarnation {partition}@{sequence} was pruned",
     checksum="pruned_checksum",
 )
 VERSION = Table(
@@ -130,7 +132,7 @@ VERSION = Table(
     "digest",
     "body",
     "origin",
-    said="asset {id} of incarnation {partition}@{sequence}",
+    description="asset {id} of incarnation {partition}@{sequence}",
     fix=REPUBLISH,
 )
 CURRENT = Table(
@@ -141,11 +143,15 @@ CURRENT = Table(
     "digest",
     "bucket",
     "version",
-    said="the current state of asset {id} of {partition}",
+    description="the current state of asset {id} of {partition}",
     fix=REPUBLISH,
 )
 BUCKET = Table(
-    "bucket_current", "partition", "bucket", "digest", said="the digest of bucket {bucket} of {partition}"
+    "bucket_current",
+    "partition",
+    "bucket",
+    "digest",
+    description="the digest of bucket {bucket} of {partition}",
 )
 MENTION = Table(
     "mention",
@@ -153,7 +159,7 @@ MENTION = Table(
     "source",
     "path",
     "target",
-    said="the reference of asset {source} of {partition} to {target}",
+    description="the reference of asset {source} of {partition} to {target}",
     fix=REBUILD,
 )
 MENTION_END = Table(
@@ -161,7 +167,7 @@ MENTION_END = Table(
     "partition",
     "source",
     "until",
-    said="the end of a reference of asset {source} of {partition}",
+    description="the end of a reference of asset {source} of {partition}",
     fix=REBUILD,
     checksum="until_checksum",
 )
@@ -170,15 +176,24 @@ CLAIM = Table(
     "partition",
     "claim",
     "asset",
-    said="the claim of asset {asset} of {partition} to {claim}",
+    description="the claim of asset {asset} of {partition} to {claim}",
     fix=REBUILD,
 )
-ATTEMPT = Table("attempt", "partition", "body", said="the last look at the source of {partition}")
+ATTEMPT = Table(
+    "attempt", "partition", "body", description="the last attempt of {partition} to read its source"
+)
 OPERATION = Table(
-    "operation", "number", "id", "partition", "asset", "open", "body", said="operation {id} of asset {asset}"
+    "operation",
+    "number",
+    "id",
+    "partition",
+    "asset",
+    "open",
+    "body",
+    description="operation {id} of asset {asset}",
 )
 RESERVATION = Table(
-    "reservation", "key", "operation", "at", "until", said="the share of {key} that {operation} holds"
+    "reservation", "key", "operation", "at", "until", description="the share of {key} that {operation} holds"
 )
 LEDGER = Table(
     "ledger",
@@ -187,10 +202,10 @@ LEDGER = Table(
     "content",
     "goal",
     "body",
-    said="the ledger of asset {asset} of {partition}",
+    description="the ledger of asset {asset} of {partition}",
 )
 DECISION = Table(
-    "decision", "number", "partition", "asset", "body", said="decision {number} on asset {asset}"
+    "decision", "number", "partition", "asset", "body", description="decision {number} on asset {asset}"
 )
 STANDING = Table(
     "standing",
@@ -198,26 +213,26 @@ STANDING = Table(
     "asset",
     "key",
     "since",
-    said="the time since when asset {asset} of {partition} has its condition",
+    description="the time since which asset {asset} of {partition} has its condition",
 )
 CONDITION = Table(
     "standing",
     "partition",
     "asset",
     "condition",
-    said="the condition of asset {asset} of {partition}",
+    description="the condition of asset {asset} of {partition}",
     checksum="condition_checksum",
 )
 CONTROL = Table(
-    "control", "number", "id", "partition", "lifted_at", "expires_at", "body", said="control {id}"
+    "control", "number", "id", "partition", "lifted_at", "expires_at", "body", description="control {id}"
 )
-AUDIT = Table("audit", "number", "partition", "body", said="entry {number} of the audit trail")
+AUDIT = Table("audit", "number", "partition", "body", description="entry {number} of the audit trail")
 IMPORTED = Table(
     "imported",
     "name",
     "at",
     "header",
-    said="the header of what was imported as {name}",
+    description="the header of the import {name}",
     fix="import it again from its file",
 )
 IMPORTED_ASSET = Table(
@@ -228,7 +243,7 @@ IMPORTED_ASSET = Table(
     "digest",
     "body",
     "origin",
-    said="asset {id} of what was imported as {name}",
+    description="asset {id} of the import {name}",
     fix="import it again from its file",
 )
 

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from lehr.base.errors import StalledError
-from lehr.model.damage import Advance, Damage, TypesOf
+from lehr.model.damage import RESTORE, Advance, Damage, TypesOf
 from lehr.model.writes import Prune, Write
-from lehr.store.sql.reading import SqlRecords
-from lehr.store.sql.writing import carriers
-from lehr.store.sqlite import publishing
+from lehr.store.sql.carriers import carriers
+from lehr.store.sql.record_queries import SqlRecords
+from lehr.store.sqlite import publication
 from lehr.store.sqlite.buckets import Buckets
 from lehr.store.sqlite.checkpoints import Checkpoints
 from lehr.store.sqlite.connection import Connection, connect, translated
@@ -45,20 +45,20 @@ class SqliteStore:
         self._path = path
         self._checkpoints: Checkpoints | None = None
         buckets = Buckets()
-        self._carry_out = carriers(lambda db, write: publishing.publish(buckets, db, write))
+        self._carry_out = carriers(lambda db, write: publication.publish(buckets, db, write))
         with contextlib.ExitStack() as opened:
             self._writer = None if read_only else opened.enter_context(closing(connect(path)))
             self._reader = opened.enter_context(closing(connect(path, read_only=True)))
             if self._writer is not None and background:
                 self._checkpoints = opened.enter_context(closing(Checkpoints(path, self._writer)))
             self._opened = opened.pop_all()
-        self.intent = SqliteIntent(self._reader, path)
+        self.intent = SqliteIntent(self._reading, self._reading)
         self.records = SqlRecords(self._reading)
 
     def commit(self, writes: Sequence[Write]) -> list[Any]:
         db = self._writer
         if db is None:
-            raise StalledError(f"state file {self._path} was opened for reading only", code="STO139")
+            raise StalledError(f"state file {self._path} was opened read-only", code="STO139")
         with translated(self._path):
             if self._checkpoints is not None:
                 self._checkpoints.before_commit()
@@ -83,7 +83,6 @@ class SqliteStore:
     ) -> Iterator[Damage]:
         # Few commands check, and start-up time counts.
         from lehr.store.sql.check import check, rows  # noqa: PLC0415
-        from lehr.store.sqlite.structure import structure  # noqa: PLC0415
 
         with translated(self._path):
             # A connection of its own, so that all reads are from one snapshot, despite concurrent writes.
@@ -94,7 +93,7 @@ class SqliteStore:
             db.execute("BEGIN")
             with contextlib.suppress(sqlite3.Error):  # a damaged file is not counted, but checked
                 began(rows(db))
-            yield from structure(db)
+            yield from _structure(db)
             yield from check(db, types, advance, (sqlite3.Error,))
 
     @contextlib.contextmanager
@@ -104,3 +103,17 @@ class SqliteStore:
 
     def close(self) -> None:
         self._opened.close()
+
+
+_PROBLEMS = 1000
+"""Beyond this number, further errors add nothing new."""
+
+
+def _structure(db: sqlite3.Connection) -> Iterator[Damage]:
+    """Damage of the file itself: SQLite's own check of its pages and indexes."""
+    try:
+        for (problem,) in db.execute(f"PRAGMA integrity_check({_PROBLEMS})"):
+            if problem != "ok":
+                yield Damage("the state file is damaged", problem.replace("\n", "; "), RESTORE)
+    except sqlite3.Error as error:
+        yield Damage("the structure of the file could not be read", str(error), RESTORE)

@@ -160,7 +160,7 @@ class ClaimFile:
                 f"the register of claims {self._path} cannot be used",
                 code="STO140",
                 why=str(error),
-                fix="see to its disk; if the file is damaged, remove it: Lehr makes it again",
+                fix="check its disk; if the file is damaged, remove it: Lehr creates it again",
             ) from error
 
     def _connection(self) -> sqlite3.Connection:
@@ -173,7 +173,7 @@ class ClaimFile:
             raise NoRegisterError(
                 "there is no register of claims yet",
                 code="STO141",
-                why=f"no `lehr run` has made {self._path}",
+                why=f"no `lehr run` has created {self._path}",
             )
         if self._read_only:
             made = self._connect("ro")

@@ -13,13 +13,18 @@ import msgspec
 
 from lehr.base.errors import LehrError, StalledError, TransientError
 from lehr.model.damage import DamagedError
-from lehr.store.sqlite import schema
+from lehr.store.sql.schema import TABLES, VERSION
 
 BUSY_SECONDS = 5.0
 
 _APPLICATION = 0x4C656872  # "Lehr": another program's database is never taken for a state file
 _PAGE_CACHE_KIB = 16_384
 _LOG_BYTES = 64 * 1024 * 1024  # size that a log which grew beyond it is cut to when it restarts
+_INDEXES = """
+CREATE UNIQUE INDEX asset_version_key ON asset_version (partition, id, sequence);
+CREATE INDEX asset_current_type ON asset_current (partition, type, id);
+CREATE INDEX asset_current_bucket ON asset_current (partition, bucket, id, digest);
+"""
 _BEGIN = "run `lehr run` once, or name the state folder with --state"
 
 
@@ -58,7 +63,7 @@ def connect(path: Path, *, read_only: bool = False) -> Connection:
         raise StalledError(
             f"state file {path} is a directory",
             code="STO143",
-            why="Lehr makes a file there, and that cannot be made",
+            why="Lehr needs to create a file there",
             fix="move it away, or name another state folder with --state",
         )
     if not read_only:
@@ -98,9 +103,9 @@ def _create(connection: sqlite3.Connection) -> None:
     connection.execute("BEGIN IMMEDIATE")
     try:
         if _empty(connection):
-            for statement in schema.STATEMENTS.split(";\n"):
+            for statement in (TABLES + _INDEXES).split(";\n"):
                 connection.execute(statement)
-            connection.execute(f"PRAGMA user_version = {schema.VERSION}")
+            connection.execute(f"PRAGMA user_version = {VERSION}")
             connection.execute(f"PRAGMA application_id = {_APPLICATION}")
         connection.execute("COMMIT")
     except BaseException:
@@ -132,11 +137,11 @@ def _check_kind(connection: sqlite3.Connection, path: Path) -> None:
             fix="name another state folder with --state, or move that file away",
         )
     found = _number(connection, "user_version")
-    if found != schema.VERSION:
+    if found != VERSION:
         raise StalledError(
-            f"state file {path} has version {found}, this Lehr reads version {schema.VERSION}",
+            f"state file {path} has version {found}, and this Lehr reads version {VERSION}",
             code="STO147",
-            fix="run the Lehr that wrote it, or move the state folder away to start anew",
+            fix="run the version of Lehr that wrote it, or move the state folder away to start over",
         )
 
 
@@ -146,7 +151,7 @@ def translated(path: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        raise _in_our_words(error, path) from error
+        raise _translate(error, path) from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise _corrupt(error, path) from error
     except DamagedError as error:
@@ -158,11 +163,11 @@ def is_no_text(error: sqlite3.Error) -> bool:
     return isinstance(error, sqlite3.OperationalError) and not hasattr(error, "sqlite_errorcode")
 
 
-def _in_our_words(error: sqlite3.Error, path: Path) -> LehrError:
+def _translate(error: sqlite3.Error, path: Path) -> LehrError:
     if is_no_text(error):
         # Not the module's message: it quotes the unreadable text, which may be a secret.
         return DamagedError(
-            "a row", "", place=str(path), why="a text in it is not UTF-8; see `lehr store check`"
+            "a row", "", place=str(path), why="it has text that is not UTF-8; see `lehr store check`"
         )
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
@@ -170,14 +175,14 @@ def _in_our_words(error: sqlite3.Error, path: Path) -> LehrError:
             f"state file {path} is locked",
             code="STO148",
             why="another program holds it",
-            fix="end the other program; nothing was written",
+            fix="stop the other program; nothing was written",
         )
     if code == sqlite3.SQLITE_FULL:
         return TransientError(
             f"no room to write state file {path}",
             code="STO149",
             why="the disk is full",
-            fix="free some space; nothing was lost, Lehr goes on by itself",
+            fix="free some space; nothing was lost, and Lehr continues automatically",
         )
     if code == sqlite3.SQLITE_CONSTRAINT:
         # A retry would fail forever, and hold up every write behind it.
@@ -185,7 +190,7 @@ def _in_our_words(error: sqlite3.Error, path: Path) -> LehrError:
             f"state file {path} refused a write that breaks its rules",
             code="STO150",
             why=str(error),
-            fix="this is a bug of Lehr: report it; nothing was written, and `lehr run` may be started again",
+            fix="this is a bug in Lehr: report it; nothing was written, and `lehr run` can be started again",
         )
     if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
         return _corrupt(error, path)
@@ -194,13 +199,13 @@ def _in_our_words(error: sqlite3.Error, path: Path) -> LehrError:
             f"state file {path} cannot be opened",
             code="STO151",
             why=str(error),
-            fix="see that its folder exists and that this user may write there",
+            fix="check that its folder exists, and that this user may write there",
         )
     return TransientError(
         f"state file {path} failed",
         code="STO152",
         why=str(error),
-        fix="see to its disk; nothing was lost, Lehr tries again by itself",
+        fix="check its disk; nothing was lost, and Lehr retries automatically",
     )
 
 
@@ -209,6 +214,6 @@ def _corrupt(error: Exception, path: Path) -> StalledError:
         f"state file {path} cannot be read",
         code="STO153",
         why=str(error),
-        fix="restore it from a backup, or move it away: Lehr then starts anew from git and from "
+        fix="restore it from a backup, or move it away: Lehr then starts over from git and "
         "production, without its history",
     )

@@ -13,23 +13,24 @@ and that the check does not judge, and holds each of them to every rule:
 from __future__ import annotations
 
 import asyncio
+import inspect
 import re
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
 from lehr.base.errors import TransientError
-from lehr.model.asset import Asset, AssetId, id_problem
-from lehr.model.control import Control, ControlKind
-from lehr.model.decision import Reservation, Verdict
-from lehr.model.diff import Diff
+from lehr.model.asset import id_problem
+from lehr.model.control import ControlKind
+from lehr.model.decision import Verdict
 from lehr.model.reason import Reason
-from lehr.model.types import Registry
-from lehr.sdk.check import CheckPlugin, CheckReader, CheckRequest, Referrer
+from lehr.sdk.check import CheckPlugin, CheckReader, CheckRequest
 from lehr.testing.checks import FixedCheckReader
-from lehr.testing.conformance.holding import hold, named
+from lehr.testing.conformance.rules import Rules, hold
+
+T = TypeVar("T")
 
 _REASON = re.compile(r"[A-Z][A-Za-z0-9]*")
 
@@ -59,6 +60,8 @@ class Subject:
 Rule = Callable[[Subject], Coroutine[Any, Any, None]]
 
 _QUESTIONS = ("governing", "controls", "usage", "diff", "referrers")
+_ALSO = {"look_at": "diff"}
+"""Other ways to ask the same question."""
 
 
 class _FailingReader:
@@ -70,44 +73,25 @@ class _FailingReader:
         self._question = question
         self._error = error
 
-    @property
-    def registry(self) -> Registry:
-        return self._reader.registry
+    def __getattr__(self, name: str) -> Any:
+        answer = getattr(self._reader, name)
+        if _ALSO.get(name, name) != self._question:
+            return answer
 
-    def governing(self, type: str) -> Sequence[Asset]:
-        self._ask("governing")
-        return self._reader.governing(type)
-
-    def controls(self) -> Sequence[Control]:
-        self._ask("controls")
-        return self._reader.controls()
-
-    def usage(self, reservation: Reservation) -> tuple[int, float | None]:
-        self._ask("usage")
-        return self._reader.usage(reservation)
-
-    def asset(self, id: AssetId) -> Asset | None:
-        return self._reader.asset(id)
-
-    async def diff(self, id: AssetId, *, settled: bool = False) -> Diff | None:
-        self._ask("diff")
-        return await self._reader.diff(id, settled=settled)
-
-    async def look_at(self, ids: Iterable[AssetId]) -> None:
-        self._ask("diff")
-        await self._reader.look_at(ids)
-
-    def referrers(self) -> Sequence[Referrer]:
-        self._ask("referrers")
-        return self._reader.referrers()
-
-    def _ask(self, question: str) -> None:
-        if question == self._question:
+        def fail(*asked: object, **how: object) -> None:
             self.asked = True
             raise self._error
 
+        async def fail_later(*asked: object, **how: object) -> None:
+            fail()
 
-@named
+        return fail_later if inspect.iscoroutinefunction(answer) else fail
+
+
+RULES: Rules[Rule] = Rules()
+
+
+@RULES
 async def answers_as_expected(subject: Subject) -> None:
     """It allows, waits or gives no verdict, as the subject declares."""
     verdicts = await subject.verdicts()
@@ -115,7 +99,7 @@ async def answers_as_expected(subject: Subject) -> None:
     hold(answer == subject.allows, f"the answer is {subject.allows}, not {answer}: {verdicts}")
 
 
-@named
+@RULES
 async def changes_nothing(subject: Subject) -> None:
     """The inputs are the same afterwards."""
     before = subject.reader.contents()
@@ -123,41 +107,43 @@ async def changes_nothing(subject: Subject) -> None:
     hold(subject.reader.contents() == before, "a check changes nothing")
 
 
-@named
+@RULES
 async def can_be_repeated(subject: Subject) -> None:
     """Asked again, or after a restart, it answers the same: it keeps no state that matters."""
     plugin = subject.make()
     first = await plugin.check(subject.request, subject.reader)
     second = await plugin.check(subject.request, subject.reader)
-    hold(first == second, f"a check says the same twice, not {first} and {second}")
-    hold(first == await subject.verdicts(), "a new instance says what the old one said")
+    hold(first == second, f"a check returns the same twice, not {first} and {second}")
+    hold(first == await subject.verdicts(), "a new instance returns the same verdicts as the old one")
 
 
-@named
+@RULES
 async def asked_at_once_it_answers_apart(subject: Subject) -> None:
     """One instance serves many assets concurrently: questions in between change no answer."""
     plugin = subject.make()
     readers = (subject.reader, subject.reader.ungoverned(), subject.reader)
     alone = [await subject.make().check(subject.request, reader) for reader in readers]
     together = await asyncio.gather(*(plugin.check(subject.request, reader) for reader in readers))
-    hold(together == alone, f"asked at once, it says {alone}, not {together}")
+    hold(together == alone, f"called concurrently, it returns {alone}, not {together}")
 
 
-@named
+@RULES
 async def no_answer_is_no_permission(subject: Subject) -> None:
     """When its inputs cannot be read, it raises or waits; it never allows, and is never silent."""
     for question in _QUESTIONS:
         for error in (TransientError("it cannot be read now"), RuntimeError("a bug")):
-            reader = _FailingReader(subject.reader, question, error)
+            reader: Any = _FailingReader(subject.reader, question, error)
             try:
                 verdicts = await subject.make().check(subject.request, reader)
             except Exception:  # noqa: S112 - whatever it raises counts as wait
                 continue
             waits = any(not verdict.allow for verdict in verdicts)
-            hold(waits or not reader.asked, f"without an answer to `{question}` it does not say {verdicts}")
+            hold(
+                waits or not reader.asked, f"without an answer to `{question}` it does not return {verdicts}"
+            )
 
 
-@named
+@RULES
 async def verdicts_can_be_stored(subject: Subject) -> None:
     """Each is the same after JSON, which decisions are kept as."""
     for verdict in await subject.verdicts():
@@ -165,7 +151,7 @@ async def verdicts_can_be_stored(subject: Subject) -> None:
         hold(stored == verdict, f"a verdict is the same after JSON, unlike {verdict}")
 
 
-@named
+@RULES
 async def verdicts_carry_its_name(subject: Subject) -> None:
     """Each names the check, and each names another limit."""
     name = subject.make().name
@@ -174,7 +160,7 @@ async def verdicts_carry_its_name(subject: Subject) -> None:
     hold(len(set(names)) == len(names), f"each verdict is another limit's, not {names}")
 
 
-@named
+@RULES
 async def waiting_explains_itself(subject: Subject) -> None:
     """A verdict that waits gives a reason and what would unblock it, each in one line."""
     for verdict in await subject.verdicts():
@@ -186,7 +172,7 @@ async def waiting_explains_itself(subject: Subject) -> None:
             hold(all(texts), f"a verdict that waits has a message and an unblock, not {texts}")
 
 
-@named
+@RULES
 async def until_is_in_the_future(subject: Subject) -> None:
     """`until` lies ahead, and before it the answer does not change automatically."""
     now = subject.request.now
@@ -201,7 +187,7 @@ async def until_is_in_the_future(subject: Subject) -> None:
         hold(same[0].message == verdict.message, "a message holds no running numbers")
 
 
-@named
+@RULES
 async def reservations_come_with_permission(subject: Subject) -> None:
     """Only a verdict that allows reserves something; only one that waits waits for assets."""
     for verdict in await subject.verdicts():
@@ -212,7 +198,7 @@ async def reservations_come_with_permission(subject: Subject) -> None:
             hold(item.window is None or item.window > 0, f"the window of {item} is longer than nothing")
 
 
-@named
+@RULES
 async def it_waits_for_others(subject: Subject) -> None:
     """`wait_for` names other assets, each once: an asset that waited for itself would wait for ever."""
     for verdict in await subject.verdicts():
@@ -222,14 +208,14 @@ async def it_waits_for_others(subject: Subject) -> None:
         hold(subject.request.asset.id not in ids, "it does not have an asset wait for itself")
 
 
-@named
+@RULES
 async def overrides_are_words_of_people(subject: Subject) -> None:
     """An overridden push is allowed, by an override that is active and selects the asset."""
     standing = {
         control.id
         for control in subject.reader.controls()
         if control.kind is ControlKind.OVERRIDE
-        and control.stands(subject.request.now)
+        and control.is_active(subject.request.now)
         and control.selector.matches(subject.request.asset)
     }
     for verdict in await subject.verdicts():
@@ -238,7 +224,7 @@ async def overrides_are_words_of_people(subject: Subject) -> None:
             hold(verdict.overridden in standing, f"{verdict.overridden} is one of {standing}")
 
 
-@named
+@RULES
 async def is_governed_by_the_governing_incarnation(subject: Subject) -> None:
     """Without its governing assets and controls it gives no verdict, even if it gave one just before."""
     if not subject.governed:
@@ -247,20 +233,3 @@ async def is_governed_by_the_governing_incarnation(subject: Subject) -> None:
     await plugin.check(subject.request, subject.reader)
     left = await plugin.check(subject.request, subject.reader.ungoverned())
     hold(not left, f"with nothing that governs it, there is no verdict, not {left}")
-
-
-RULES: tuple[Rule, ...] = (
-    answers_as_expected,
-    changes_nothing,
-    can_be_repeated,
-    asked_at_once_it_answers_apart,
-    no_answer_is_no_permission,
-    verdicts_can_be_stored,
-    verdicts_carry_its_name,
-    waiting_explains_itself,
-    until_is_in_the_future,
-    reservations_come_with_permission,
-    it_waits_for_others,
-    overrides_are_words_of_people,
-    is_governed_by_the_governing_incarnation,
-)

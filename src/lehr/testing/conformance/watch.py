@@ -19,7 +19,7 @@ from lehr.base.clock import Clock, SystemClock
 from lehr.base.errors import TransientError
 from lehr.model.asset import Asset, AssetId, make_asset
 from lehr.sdk.watch import Batch, ListAgainError, Watchable
-from lehr.testing.conformance.holding import hold, named
+from lehr.testing.conformance.rules import Rules, hold, raises
 from lehr.testing.sim.dice import Dice
 
 TYPE = "test.Thing"
@@ -57,7 +57,10 @@ def asset(id: str, value: int = 0) -> Asset:
     return make_asset(AssetId(id), TYPE, {"value": value}, {})
 
 
-@named
+RULES: Rules[Rule] = Rules()
+
+
+@RULES
 async def a_listing_is_whole(subject: Subject) -> None:
     """Nothing before the first incarnation; then all of the newest, and its number."""
     listing = await subject.open().list()
@@ -69,7 +72,7 @@ async def a_listing_is_whole(subject: Subject) -> None:
     hold(list(listing.assets) == [asset("b", 1)], "a listing is the newest incarnation")
 
 
-@named
+@RULES
 async def batches_are_the_incarnations_in_order(subject: Subject) -> None:
     """From any place, each later incarnation arrives once, whole; future ones included."""
     subject.publish([asset("a"), asset("b")], [])
@@ -88,10 +91,10 @@ async def batches_are_the_incarnations_in_order(subject: Subject) -> None:
         await subject.clock.sleep(0)
         subject.publish([], [AssetId("b")])
         found = await coming
-        hold((found.sequence, found.gone) == (6, ("b",)), f"what goes is told as gone, not {found}")
+        hold((found.sequence, found.gone) == (6, ("b",)), f"removed assets are reported as gone, not {found}")
 
 
-@named
+@RULES
 async def a_watcher_does_not_wait_for_another(subject: Subject) -> None:
     """A watcher that does not read delays no other, and has everything when it does."""
     async with _watching(subject, 0) as slow, _watching(subject, 0) as quick:
@@ -102,37 +105,30 @@ async def a_watcher_does_not_wait_for_another(subject: Subject) -> None:
             hold((await _next(subject, slow)).sequence == sequence, "the slow one has each in the end")
 
 
-@named
+@RULES
 async def what_was_pruned_has_to_be_listed_again(subject: Subject) -> None:
     """A watcher at an incarnation that is not kept gets an error, and never an empty answer."""
     for value in range(5):
         subject.publish([asset("a", value)], [])
     subject.prune()
     async with _watching(subject, 1) as batches:
-        try:
-            found = await _next(subject, batches)
-        except ListAgainError:
-            pass
-        else:
-            raise AssertionError(f"changes after a pruned incarnation are not known, and not {found}")
+        with raises(ListAgainError, "changes after a pruned incarnation are not known"):
+            await _next(subject, batches)
     async with _watching(subject, 5) as batches:
         subject.publish([asset("a", 9)], [])
-        hold((await _next(subject, batches)).sequence == 6, "who was at the newest goes on")
+        hold((await _next(subject, batches)).sequence == 6, "a reader at the newest continues")
 
 
-@named
+@RULES
 async def a_future_that_never_was_has_to_be_listed_again(subject: Subject) -> None:
     """A watcher ahead of the newest incarnation has watched another state."""
     subject.publish([asset("a")], [])
     async with _watching(subject, 7) as batches:
-        try:
-            found = await _next(subject, batches)
-        except ListAgainError:
-            return
-        raise AssertionError(f"incarnation 7 never was, so {found} does not follow it")
+        with raises(ListAgainError, "incarnation 7 never was, so nothing follows it"):
+            await _next(subject, batches)
 
 
-@named
+@RULES
 async def whatever_happens_a_reader_has_what_is_there(subject: Subject) -> None:
     """Random incarnations, lost connections, pruning, readers that pause: each change once and in order."""
     for seed in range(3):
@@ -163,8 +159,7 @@ async def _random_history(subject: Subject, dice: Dice) -> None:
                 await subject.clock.sleep(dice.seconds(0.0, 0.02))
         async with asyncio.timeout(subject.patience):
             while any(reader.sequence < sequence for reader in readers):
-                broken = [task for task in tasks if task.done()]
-                for task in broken:
+                for task in filter(asyncio.Task.done, tasks):
                     task.result()
                 await subject.clock.sleep(0.01)
     except TimeoutError:
@@ -228,7 +223,7 @@ class _Reader:
         self.sequence = batch.sequence
         self.assets.update((item.id, item) for item in batch.changed)
         for id in batch.gone:
-            hold(id in self.assets, f"{id} is told as gone, and was not there")
+            hold(id in self.assets, f"{id} is reported as gone, but was not there")
             del self.assets[id]
 
     def _compare(self, history: dict[int, Assets]) -> None:
@@ -248,14 +243,4 @@ async def _next(subject: Subject, batches: AsyncIterator[Batch]) -> Batch:
         async for batch in batches:
             if batch.changed or batch.gone:
                 return batch
-    raise AssertionError("a watch does not end by itself")
-
-
-RULES: tuple[Rule, ...] = (
-    a_listing_is_whole,
-    batches_are_the_incarnations_in_order,
-    a_watcher_does_not_wait_for_another,
-    what_was_pruned_has_to_be_listed_again,
-    a_future_that_never_was_has_to_be_listed_again,
-    whatever_happens_a_reader_has_what_is_there,
-)
+    raise AssertionError("a watch does not end on its own")

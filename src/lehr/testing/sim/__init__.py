@@ -5,15 +5,16 @@ architecture were broken, if any. The same seed gives the same run, bit by bit.
 
 | module | what |
 |---|---|
-| `process` | control planes: the real program, over the rest of this table |
+| `harness`, `process` | the world, and control planes in it: the real program, over the rest of this table |
+| `random_harness`, `script_harness`, `plans.plan_harness` | its drivers: chance, scripts, fault plans |
 | `source`, `generation`, `store` | where intent is edited, built and kept, with faults |
 | `production`, `faults`, `things` | what is managed, of any asset type, and its faults |
-| `history`, `scene`, `manners`, `dice` | random histories from a seed |
+| `history`, `profile`, `dice` | random histories from a seed |
 | `people`, `intent`, `edits`; `trouble`; `encounters` | actions of people, faults, and encounters |
-| `quiet` | the end of a history, in which everything must come to rest |
+| `final_phase` | the end of a history, in which everything must settle |
 | `script`, `script_play` and related modules | scenarios as text, played and compared |
-| `witness`, `conduct`, `verdict` | what must hold at every step, between steps, and at the end |
-| `lull`, `standstill` | what must hold while nothing happens |
+| `witness`, `liveness`, `verdict` | what must hold at every step, between steps, and at the end |
+| `standstill` | what must hold while nothing happens |
 | `coverage` | which lines of the program random histories reach |
 | `trace` | what happened: compared, replayed, narrated |
 

@@ -1,4 +1,4 @@
-"""What can go wrong with a push of an asset, and with a look at it."""
+"""Faults of pushes of an asset, and of looks at it."""
 
 from __future__ import annotations
 

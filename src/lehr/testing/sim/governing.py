@@ -90,11 +90,7 @@ class Governing:
 
     def allow_one_removal(self) -> None:
         """One may be removed, and for a long time no other."""
-        payload = {"removals": 1, "per_seconds": 200.0}
-        kind = self._registry.types["lehr.DeletionBudget"].payload
-        self.assets["budget-2"] = make_asset(
-            AssetId("budget-2"), "lehr.DeletionBudget", msgspec.convert(payload, kind), {}
-        )
+        self.assets["budget-2"] = self._asset("budget-2", {"removals": 1, "per_seconds": 200.0})
 
     def close_twice(self) -> None:
         """Two calendars select everything, and both may be overridden."""
@@ -129,6 +125,10 @@ class Governing:
         payload = payload_of(self._dice, self.now()) | fields
         if type != "lehr.DeletionBudget":
             payload["select"] = select or selecting.some(self._dice, self._ids)
+        return self._asset(name, payload)
+
+    def _asset(self, name: str, payload: dict[str, Any]) -> Asset:
+        type, _made = _MADE[name]
         kind = self._registry.types[type].payload
         return make_asset(AssetId(name), type, msgspec.convert(payload, kind), {})
 

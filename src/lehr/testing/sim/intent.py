@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 import msgspec
@@ -39,18 +39,22 @@ class Spec(msgspec.Struct):
     tier: str = ""
 
     def __str__(self) -> str:
-        parts = [str(self.value)]
-        parts += [f"after {' '.join(self.depends_on)}"] if self.depends_on else []
-        parts += [f"sends load to {' '.join(self.sends_to)}"] if self.sends_to else []
-        parts += [f"reads {' '.join(self.reads)}"] if self.reads else []
-        parts += [f"of team {self.team}"] if self.team else []
-        parts += [f"of tier {self.tier}"] if self.tier else []
-        parts += ["destroys"] if self.destroys else []
-        parts += ["turned down"] if self.turndown is not None else []
-        return ", ".join(parts)
+        named = (("after", self.depends_on), ("sends load to", self.sends_to), ("reads", self.reads))
+        of = (("of team", self.team), ("of tier", self.tier))
+        said = (("destroys", self.destroys), ("turned down", self.turndown is not None))
+        parts = [f"{how} {' '.join(ids)}" for how, ids in named if ids]
+        parts += [f"{what} {name}" for what, name in of if name]
+        parts += [word for word, is_so in said if is_so]
+        return ", ".join([str(self.value), *parts])
 
     def names(self) -> set[str]:
         return {*self.depends_on, *self.sends_to, *self.reads}
+
+    def keep(self, ids: Collection[str]) -> None:
+        """Keep the references to these things alone."""
+        self.depends_on = [id for id in self.depends_on if id in ids]
+        self.sends_to = [id for id in self.sends_to if id in ids]
+        self.reads = [id for id in self.reads if id in ids]
 
 
 class _Past(msgspec.Struct, frozen=True):
@@ -63,7 +67,7 @@ class _Past(msgspec.Struct, frozen=True):
 
 
 class Intent:
-    """The lines in the source of truth.
+    """The lines in the source of truth: never without any thing.
 
     Attributes:
         guard: how much one change may take away.
@@ -88,7 +92,7 @@ class Intent:
             if dice.happens(0.5):
                 self._link(id)
         for _ in range(dice.number(0, 3)):
-            self.govern()
+            self.governing.change()
 
     def assets(self) -> list[Asset]:
         return [*(_asset(id, spec) for id, spec in self.things.items()), *self.governing.assets.values()]
@@ -109,24 +113,26 @@ class Intent:
             self.path(asset.id): encode(asset.document()) for asset in self.assets()
         }
 
+    def references(self) -> list[tuple[str, str]]:
+        """Each thing with each that it names."""
+        return [(id, named) for id, spec in self.things.items() for named in sorted(spec.names())]
+
     def kept(self) -> list[str]:
         """Things that may not just disappear."""
         return [id for id, spec in self.things.items() if spec.turndown is None]
 
-    def change(self, *, let_go: bool = True) -> None:
+    def change(self) -> None:
         """Make one to three changes."""
+        govern = self.governing.change
         kinds = [self._edit, self._edit, self._relink, self._turn_down, self._delete, self._add]
-        kinds += [self.govern, self.govern, self._turn_down, self._retire, self._rename, self._revert]
+        kinds += [govern, govern, self._turn_down, self._retire, self._rename, self._revert]
         if self.guard is not UNGUARDED:
             kinds += [self._turn_down_many] * 3
         for _ in range(self._dice.number(1, 3)):
-            if (kind := self._dice.pick(kinds)) == self._delete:
-                self._delete(let_go=let_go)
-            else:
-                kind()
+            self._dice.pick(kinds)()
 
     def renew(self, *ids: str) -> None:
-        """Give the things `ids` other values; sometimes the same one for all, so that they differ alike."""
+        """Give the things `ids` other values; sometimes all get the same one, and so the same difference."""
         same = self._next() if self._dice.happens(0.2) else None
         for id in ids:
             self.things[id].value = self._next() if same is None else same
@@ -173,10 +179,7 @@ class Intent:
             return None
         id = self._dice.pick(sorted(gone))
         spec = copy.deepcopy(gone[id])
-        there = {other for other, spec in self.things.items() if other < id and spec.turndown is None}
-        spec.depends_on = [other for other in spec.depends_on if other in there]
-        spec.sends_to = [other for other in spec.sends_to if other in there]
-        spec.reads = [other for other in spec.reads if other in there]
+        spec.keep(self._ahead_of(id))
         spec.turndown = spec.turndown if self._dice.happens(0.5) else None
         self.things[id] = spec
         self.let_go.discard(id)
@@ -184,7 +187,7 @@ class Intent:
 
     def lean_on(self, id: str) -> str | None:
         """Let a thing that stays read one before it, which then is turned down; which one."""
-        others = [other for other, spec in self.things.items() if other < id and spec.turndown is None]
+        others = self._ahead_of(id)
         if not others or self.things[id].turndown is not None:
             return None
         other = self._dice.pick(others)
@@ -207,11 +210,9 @@ class Intent:
 
     def _revert(self) -> None:
         """Everything is declared as it once was; later things are let go."""
-        if not self._past:
-            return
         past = copy.deepcopy(self._dice.pick(self._past))
         since = [id for id in self.things if id not in past.things]
-        if not past.things or not all(self._may_go(id) for id in since):
+        if not all(self._may_go(id) for id in since):
             return
         gone = {id for id in since if self.things[id].turndown is None}
         self.let_go = (past.let_go | self.let_go | gone) - set(past.things)
@@ -232,16 +233,13 @@ class Intent:
         return self._value
 
     def _edit(self) -> None:
-        if not self.things:
-            return
         spec = self.things[self._some()]
         spec.value = self._next()
         if self._dice.happens(0.2):
             spec.team, spec.tier = self._dice.pick(("", *TEAMS)), self._dice.pick(TIERS)
 
     def _relink(self) -> None:
-        if self.things:
-            self._link(self._some())
+        self._link(self._some())
 
     def _link(self, id: str) -> None:
         """References, only to earlier things, and to none in turndown.
@@ -249,16 +247,13 @@ class Intent:
         In a circle none could be taken out first. A thing in turndown would be brought back for the
         reference, but is not notified of it.
         """
-        others = [other for other, spec in self.things.items() if other < id and spec.turndown is None]
-        spec = self.things[id]
+        others, spec = self._ahead_of(id), self.things[id]
         ahead = [other for other in others if self._dice.happens(0.3)]
         # Static order and order by capacity, mixed, could require the impossible.
         spec.depends_on, spec.sends_to = ([], ahead) if self._by_capacity else (ahead, [])
         spec.reads = [other for other in others if self._dice.happens(0.2)]
 
     def _turn_down(self) -> None:
-        if not self.things:
-            return
         id = self._some()
         spec = self.things[id]
         if spec.turndown is None and self._comes_back(id):
@@ -292,6 +287,10 @@ class Intent:
         for other in sorted(spec.names()):
             self.things[other].turndown = self.things[other].turndown or Turndown("retired", 0.0, 0.0)
 
+    def _ahead_of(self, id: str) -> list[str]:
+        """Things that it may refer to."""
+        return [other for other, spec in self.things.items() if other < id and spec.turndown is None]
+
     def _comes_back(self, id: str) -> bool:
         """Whether it should be brought back, unpublished: it may be gone, and be named again."""
         published = self._published(id)
@@ -300,12 +299,9 @@ class Intent:
     def _named(self, id: str) -> bool:
         return any(id in spec.names() for spec in self.things.values())
 
-    def _delete(self, *, let_go: bool = True) -> None:
+    def _delete(self) -> None:
         """Take lines out, with the references to them; things without a turndown are let go."""
-        gone = [id for id, spec in self.things.items() if let_go or spec.turndown is not None]
-        if not gone:
-            return
-        id = self._dice.pick(gone)
+        id = self._some()
         if self.things[id].turndown is None and not self._dice.happens(0.3):
             return
         if len(self.things) == 1 or not self._may_go(id):
@@ -314,9 +310,7 @@ class Intent:
             self.let_go.add(id)
         del self.things[id]
         for spec in self.things.values():
-            spec.depends_on = [other for other in spec.depends_on if other != id]
-            spec.sends_to = [other for other in spec.sends_to if other != id]
-            spec.reads = [other for other in spec.reads if other != id]
+            spec.keep(self.things)
 
     def _may_go(self, id: str) -> bool:
         """Whether its lines may go: not before its turndown has been published."""
@@ -331,10 +325,6 @@ class Intent:
         absent = [id for id in IDS if id not in self.things]
         if absent:
             self._declare(self._dice.pick(absent))
-
-    def govern(self) -> None:
-        """Declare a freeze, limit or the like, or take it out."""
-        self.governing.change()
 
     def _some(self) -> str:
         return self._dice.pick(list(self.things))

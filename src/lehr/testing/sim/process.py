@@ -1,16 +1,11 @@
-"""Control planes in a simulated world: the real program over a simulated source, store and production.
-
-`Site` is what outlives them all: the state file, the repository, production, the trace. `Process`
-is one run of the program on it, which may die, be killed, held and released at any moment.
-"""
+"""One run of the program in a simulated world: it may die, be killed, held and released at any moment."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Coroutine, Iterable, Sequence
-from pathlib import Path
-from typing import Any, TypeVar
+from collections.abc import Coroutine
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
@@ -20,58 +15,31 @@ from lehr.control.messages import Answer, AnyRequest
 from lehr.control.plane import ControlPlane, Parts
 from lehr.control.server import CarryOut
 from lehr.enforce.enforcer import Enforcer
-from lehr.model.asset import AssetId, AssetKey, Partition
+from lehr.model.asset import AssetId, AssetKey
 from lehr.model.decision import Condition
-from lehr.model.types import Registry
-from lehr.model.writes import LeaseLostError, Write
-from lehr.sdk.check import CheckPlugin
-from lehr.sdk.plugin import Traits
+from lehr.model.writes import LeaseLostError
 from lehr.testing.sim.generation import InlineGeneration
-from lehr.testing.sim.production import Production, SimulatedPlugin
-from lehr.testing.sim.source import Repository, SimulatedSource
+from lehr.testing.sim.production import SimulatedPlugin
+from lehr.testing.sim.source import SimulatedSource
 from lehr.testing.sim.store import SimulatedStore
-from lehr.testing.sim.trace import Trace
-from lehr.testing.slow import Delays, Slow, at_once
-from lehr.testing.virtual import Host, VirtualClock, VirtualLoop
+from lehr.testing.slow import Slow
+from lehr.testing.virtual import Host, VirtualLoop
 from lehr.testing.world import Crash
 
+if TYPE_CHECKING:
+    from lehr.testing.sim.harness import Harness
+
 T = TypeVar("T")
-
-Observer = Callable[[Sequence[Write], Sequence[Any]], None]
-
-
-class Site(msgspec.Struct, frozen=True, eq=False):
-    """The world of control planes, and what they share.
-
-    Attributes:
-        checks: makes the checks of one control plane.
-        poll: seconds between two looks at the source.
-        observe: called with everything that has become durable.
-        deposed: called for each process that ends because another one has taken over.
-        commits, looks: how long the store takes to commit, and the source to be read and judged.
-    """
-
-    folder: Path
-    partition: Partition
-    registry: Registry
-    checks: Callable[[], Sequence[CheckPlugin]]
-    traits: Traits
-    production: Production
-    repository: Repository
-    clock: VirtualClock
-    trace: Trace
-    observe: Observer
-    deposed: Callable[[str], None] = lambda name: None
-    poll: float = 10.0
-    commits: Delays = at_once
-    looks: Delays = at_once
 
 
 class _Inbox:
     """`lehr.control.plane.Listener` that hands commands over without a socket."""
 
     def __init__(self, carry_out: CarryOut) -> None:
-        self.carry_out = carry_out
+        self._carry_out = carry_out
+
+    async def take(self, request: AnyRequest, actor: str) -> Answer:
+        return await self._carry_out(request, actor)
 
     async def start(self) -> None:
         """It listens always."""
@@ -88,45 +56,47 @@ class Process:
         plugin: to give hints to.
         generation: to let it dream.
         committing: carries out its commits.
+        store_reading: carries out its reads of the store.
+        gone: True once it has been killed, or could not start.
     """
 
-    def __init__(self, site: Site, name: str, seed: int) -> None:
+    def __init__(self, harness: Harness, name: str, seed: int) -> None:
         """A process that is not started yet; `seed` is for its jitter and identifiers."""
-        self.site = site
+        self.harness = harness
+        self.gone = False
         self.name = name
         self.host = Host(name)
-        self.store = SimulatedStore(site.folder / "state.sqlite", site.observe)
-        self.store.broken = site.production.broken
-        self.plugin = SimulatedPlugin(site.production, site.clock, site.traits)
-        self.generation = InlineGeneration(site.registry, site.clock)
-        self.committing = Slow(site.clock, site.commits)
+        self.store = SimulatedStore(harness.folder / "state.sqlite", harness.committed)
+        self.store.broken = harness.production.broken
+        self.plugin = SimulatedPlugin(harness.production, harness.clock, harness.traits)
+        self.generation = InlineGeneration(harness.registry, harness.clock)
+        self.committing = Slow(harness.clock, lambda: harness.delays(harness.commits))
+        self.store_reading = Slow(harness.clock, harness.read_delays)
         self._inbox: _Inbox | None = None
         self._tasks: list[asyncio.Task[Any]] = []
-        self.plane = ControlPlane(self._parts(seed), site.partition)
+        self.plane = ControlPlane(self._parts(seed), harness.partition)
 
     def _parts(self, seed: int) -> Parts:
-        site = self.site
+        harness = self.harness
 
         def listen(carry_out: CarryOut) -> _Inbox:
             self._inbox = _Inbox(carry_out)
             return self._inbox
 
-        def generation() -> InlineGeneration:
-            return InlineGeneration(site.registry, site.clock)
-
         return Parts(
             listen=listen,
             store=self.store,
-            source=SimulatedSource(site.repository, site.clock, site.poll),
+            source=SimulatedSource(harness.repository, harness.clock, harness.poll),
             generation=self.generation,
-            clean_generation=generation,
-            registry=site.registry,
+            clean_generation=lambda: InlineGeneration(harness.registry, harness.clock),
+            registry=harness.registry,
             plugins=[self.plugin],
-            checks=site.checks(),
-            clock=site.clock,
+            checks=harness.checks(),
+            clock=harness.clock,
             chance=Chance(seed),
             blocking=self.committing,
-            reading=Slow(site.clock, site.looks),
+            reading=Slow(harness.clock, lambda: harness.delays(harness.looks)),
+            store_reading=self.store_reading,
         )
 
     @property
@@ -147,11 +117,11 @@ class Process:
             Crash: it died in between.
             LehrError: it could not start, and has ended.
         """
-        self.site.trace.note("process", f"{self.name} starts")
+        self.harness.trace.note("process", f"{self.name} starts")
         try:
             await self.run(self.plane.start())
         except LehrError as error:
-            self.site.trace.note("process", f"{self.name} cannot start: {error}")
+            self.harness.trace.note("process", f"{self.name} cannot start: {error}")
             await self.kill()
             raise
         self._tasks.append(self.host.run_on(self._serve(), "serve"))
@@ -162,15 +132,13 @@ class Process:
             await self.plane.serve()
         except Crash:
             pass
-        except LeaseLostError as error:
-            self.site.deposed(self.name)
-            self.site.trace.note("process", f"{self.name} ends: {error}")
-            self.store.died.set()
         except LehrError as error:
-            self.site.trace.note("process", f"{self.name} ends: {error}")
+            if isinstance(error, LeaseLostError):
+                self.harness.deposed()
+            self.harness.trace.note("process", f"{self.name} ends: {error}")
             self.store.died.set()
         except Exception as error:
-            self.site.production.broken.append(f"I8: the program broke: {type(error).__name__}: {error}")
+            self.harness.production.broken.append(f"I8: the program broke: {type(error).__name__}: {error}")
             self.store.died.set()
 
     async def run(self, work: Coroutine[Any, Any, T]) -> T:
@@ -205,8 +173,8 @@ class Process:
 
     async def kill(self) -> None:
         """End it immediately: nothing more is written, no push of its own continues."""
-        loop = asyncio.get_running_loop()
-        assert isinstance(loop, VirtualLoop)
+        loop = self._loop()
+        self.gone = True
         self.store.died.set()
         loop.release(self.host)
         while tasks := [task for task in loop.tasks_of(self.host) if not task.done()]:
@@ -217,16 +185,16 @@ class Process:
             if not task.cancelled():
                 task.exception()  # its error is known
         self.store.close()
-        self.site.trace.note("process", f"{self.name} is gone")
+        self.harness.trace.note("process", f"{self.name} is gone")
 
     def hold(self) -> None:
         """Stop it where it is, as SIGSTOP does."""
-        self.site.trace.note("process", f"{self.name} is stopped")
+        self.harness.trace.note("process", f"{self.name} is stopped")
         self._loop().hold(self.host)
 
     def release(self) -> None:
-        """Let it go on, as SIGCONT does."""
-        self.site.trace.note("process", f"{self.name} goes on")
+        """Let it continue, as SIGCONT does."""
+        self.harness.trace.note("process", f"{self.name} continues")
         self._loop().release(self.host)
 
     def _loop(self) -> VirtualLoop:
@@ -243,26 +211,19 @@ class Process:
             Crash: it died of it.
         """
         assert self._inbox is not None
-        self.site.trace.note("person", f"{actor}: {_words(request)}")
-        answer: Answer = await self.run(self._carried_out(self._inbox, request, actor))
+        self.harness.trace.note("person", f"{actor}: {_words(request)}")
+        answer = await self.run(self._inbox.take(request, actor))
         if not answer.ok:
-            self.site.trace.note("person", f"refused: {answer.message}")
+            self.harness.trace.note("person", f"refused: {answer.message}")
         return answer
-
-    async def _carried_out(self, inbox: _Inbox, request: AnyRequest, actor: str) -> Answer:
-        return await inbox.carry_out(request, actor)
 
     def hint(self, id: str) -> None:
         """The plugin reports that something may have changed."""
-        self.plugin.hints.put_nowait(AssetKey(self.site.partition, AssetId(id)))
-
-    def break_watch(self) -> None:
-        """The plugin's connection breaks, over which it sees changes; it has to be watched again."""
-        self.plugin.hints.put_nowait(None)
+        self.plugin.hints.put_nowait(AssetKey(self.harness.partition, AssetId(id)))
 
     def condition(self, id: str) -> Condition | None:
         """Status of an asset, as the store has it; None if it had no turn yet."""
-        found = self.store.records.standing(AssetKey(self.site.partition, AssetId(id)))
+        found = self.store.records.standing(AssetKey(self.harness.partition, AssetId(id)))
         return None if found is None else found.condition
 
     async def settle(self, seconds: float) -> None:
@@ -285,8 +246,3 @@ def _words(request: AnyRequest) -> str:
     values = msgspec.to_builtins(request)
     command = values.pop("command")
     return " ".join([command, *(f"{name}={value}" for name, value in values.items())])
-
-
-def running(processes: Iterable[Process]) -> list[Process]:
-    """Those that are not dead."""
-    return [process for process in processes if not process.dead]

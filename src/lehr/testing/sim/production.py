@@ -26,6 +26,11 @@ from lehr.testing.sim.trace import Trace
 
 PUSH_TIMEOUT = 20.0
 LOOK_TIMEOUT = 5.0
+TRAITS = Traits(
+    goals=frozenset({Goal.FENCED, Goal.ABSENT}), diff_timeout=LOOK_TIMEOUT, push_timeout=PUSH_TIMEOUT
+)
+"""Of a plugin, unless a run differs in some."""
+
 _PART_SECONDS = 1.0
 _SIGHTS = 16
 MOST_LOOKS = 100
@@ -85,6 +90,7 @@ class Production:
             seconds.
         unreachable: True while no control plane can reach it.
         running: operations under way, by id.
+        detached: ids of those that nothing can stop.
         closed: operations that a provider which keeps late writers out has reported ended, and lets
             begin no more.
         fencing: what keeps a late writer out.
@@ -92,7 +98,7 @@ class Production:
     """
 
     def __init__(self, kinds: Iterable[Kind], dice: Dice, trace: Trace, fencing: Fencing) -> None:
-        """Production of `kinds`; what is left open is up to `dice`."""
+        """Production of `kinds`; `dice` decides everything left open."""
         self.kinds: Mapping[str, Kind] = {kind.type: kind for kind in kinds}
         self.fencing = fencing
         self.dice = dice
@@ -116,6 +122,7 @@ class Production:
         self.unreachable = False
         self.garble = ""
         self.running: dict[str, Operation] = {}
+        self.detached: set[str] = set()
         self.broken: list[str] = []
         self.closed: set[str] = set()
         self._looks: dict[str, deque[float]] = {}
@@ -206,7 +213,8 @@ class Production:
         if others and self.fencing is Fencing.NONE:
             self.broken.append(f"I5: two pushes at once of {target.id}")
         self.running[operation.id] = operation
-        self.trace.note("push", f"{target.id}: push {_aim(target)} begins")
+        goal = "" if target.goal is Goal.PRESENT else f" as {target.goal}"
+        self.trace.note("push", f"{target.id}: push to @{target.incarnation}{goal} begins")
         return True
 
     def apply(self, target: Target, operation: Operation, value: Any, based_on: Any) -> bool:
@@ -214,7 +222,7 @@ class Production:
         late = self.fencing is Fencing.NATIVE and operation.epoch < self._epochs.get(target.id, 0)
         moved = self.fencing is Fencing.COMPARE_AND_SWAP and self.values.get(target.id) != based_on
         if late or moved:
-            self.trace.note("push", f"{target.id}: push is refused, production has changed meanwhile")
+            self.trace.note("push", f"{target.id}: push is refused, production has changed")
             return False
         self.applied[target.id, str(target.goal)] += 1
         if value is None:
@@ -233,8 +241,8 @@ class SimulatedPlugin(AssetPlugin):
     """Serves every kind of a `Production`, for one control plane.
 
     Attributes:
-        hints: keys of what may have changed; None breaks the watch. What comes before it is watched
-            again waits there.
+        hints: keys of what may have changed; None breaks the watch. Hints that arrive before it is
+            watched again wait there.
     """
 
     def __init__(self, production: Production, clock: Clock, traits: Traits) -> None:
@@ -277,7 +285,7 @@ class SimulatedPlugin(AssetPlugin):
             case LookFault.TRANSIENT:
                 raise TransientError("no connection", why=self.production.garble)
             case LookFault.STALL:
-                raise StalledError("this cannot be compared", fix="mend the access rights")
+                raise StalledError("this cannot be compared", fix="fix the access rights")
             case LookFault.WAIT:
                 raise WaitingError("busy", until=self._clock.now() + 5.0)
             case LookFault.PAST:
@@ -341,7 +349,7 @@ class SimulatedPlugin(AssetPlugin):
     ) -> Outcome:
         production = self.production
         if fault is not None:
-            production.trace.note("fault", f"{target.id}: push comes to {fault}")
+            production.trace.note("fault", f"{target.id}: push fault: {fault}")
         if fault in _SAYING:
             said = _SAYING[fault]
             return replace(said, message=said.message + production.garble) if said.message else said
@@ -359,7 +367,7 @@ class SimulatedPlugin(AssetPlugin):
                 production.apply(target, operation, half(value, based_on), based_on)
                 return Outcome(Result.FAILED, "the connection broke in the middle")
         if not production.apply(target, operation, value, based_on):
-            return Outcome(Result.FAILED, "production has changed meanwhile")
+            return Outcome(Result.FAILED, "production has changed during the push")
         if fault is PushFault.APPLIED:
             return Outcome(Result.FAILED, "no answer in time")
         if fault is PushFault.LOST:
@@ -369,7 +377,8 @@ class SimulatedPlugin(AssetPlugin):
     async def _detached(self, target: Target, operation: Operation, value: Any, based_on: Any) -> Outcome:
         production, loop = self.production, asyncio.get_running_loop()
         ended: asyncio.Future[Outcome] = loop.create_future()
-        production.trace.note("fault", f"{target.id}: push goes on by itself")
+        production.detached.add(operation.id)
+        production.trace.note("fault", f"{target.id}: push continues detached")
 
         def end() -> None:
             applied = production.apply(target, operation, value, based_on)
@@ -421,11 +430,11 @@ def half(value: Any, before: Any) -> Any:
     return f"half of {value}" if value is not None else before
 
 
-def _aim(target: Target) -> str:
-    goal = "" if target.goal is Goal.PRESENT else f" as {target.goal}"
-    return f"to @{target.incarnation}{goal}"
+def on_one_line(value: Any) -> str:
+    """A value of production on one line."""
+    return value if isinstance(value, str) else msgspec.json.encode(value, order="sorted").decode()
 
 
 def _show(value: Any) -> str:
-    text = value if isinstance(value, str) else msgspec.json.encode(value, order="sorted").decode()
+    text = on_one_line(value)
     return text if len(text) <= 60 else f"{text[:57]}..."

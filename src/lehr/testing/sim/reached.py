@@ -16,8 +16,8 @@ from lehr.model.writes import (
     Prune,
     Pruned,
     Publish,
-    Record,
     RecordAttempt,
+    RecordDecision,
     Refused,
     SetControl,
     Write,
@@ -27,7 +27,7 @@ RARE_PATHS: Mapping[str, str] = {
     "condition ApprovalNeeded": "a destructive change waits for a person",
     "condition DependencyDiffers": "a push waits for a dependency",
     "condition DiffFailed": "production could not be looked at",
-    "condition DiffStalled": "production cannot be compared until somebody mends it",
+    "condition DiffStalled": "production cannot be compared until a person fixes it",
     "condition Frozen": "a freeze holds a push",
     "condition LetGo": "intent let an asset go, and it stays in production",
     "condition LimitReached": "a limit was used up when admission decided",
@@ -40,29 +40,29 @@ RARE_PATHS: Mapping[str, str] = {
     "condition PushStalled": "a push failed for good",
     "condition PushedStillDifferent": "a push ended well and left a difference",
     "condition RateLimited": "a rate limit holds a push",
-    "condition Removed": "a turndown has come to its end",
+    "condition Removed": "a turndown has ended",
     "condition ConcurrencyLimit": "a plugin has no place for a push",
     "condition StillReferenced": "a turndown waits for those that refer to the asset",
     "condition StoreUnavailable": "the store could not be written when a push wanted to start",
-    "condition TurndownStands": "a turndown stands its time",
+    "condition TurndownStands": "a turndown waits until it is old enough",
     "refused ControlsChanged": "a person spoke between a turn's beginning and its admission",
     "refused GovernanceChanged": "a freeze or limit came between a turn's beginning and its admission",
     "refused Overtaken": "new content came between a turn's beginning and its admission",
-    "refused DependencyChanged": "a dependency's content changed meanwhile",
-    "refused DependencyBusy": "a push of a dependency was admitted meanwhile",
+    "refused DependencyChanged": "a dependency's content changed after a turn's beginning",
+    "refused DependencyBusy": "a push of a dependency was admitted after a turn's beginning",
     "refused LimitReached": "two turns saw the last free share",
     "push done": "a push ended well",
     "push failed": "a push failed",
     "push stalled": "a push failed for good",
-    "push unknown": "nobody knows how a push ended",
+    "push unknown": "it is unknown how a push ended",
     "unknown found applied": "an unknown outcome turned out to be a success",
     "unknown found not applied": "an unknown outcome turned out to be a failure",
     "production adopted": "production was found as intended, without a push",
     "publication published": "a revision became an incarnation",
     "publication refused": "a revision was refused",
     "publication unreadable": "the source could not be read",
-    "history pruned": "incarnations that nobody needed were removed",
-    "records pruned": "decisions or pushes that nobody needed were removed",
+    "history pruned": "incarnations that were not needed any more were removed",
+    "records pruned": "decisions or pushes that were not needed any more were removed",
     "refused Pruned": "a pin named an incarnation that had been pruned",
     "lease lost": "a control plane found that another one had taken over",
 }
@@ -77,15 +77,14 @@ _FOUND = {
 def paths_of(write: Write, answer: object) -> Iterator[str]:
     """Names of the paths that a write, and the store's answer, reveal."""
     match write:
-        case Admit():
-            if isinstance(answer, Refused):
-                yield f"refused {answer.reason}"
-        case Record():
+        case Admit() | Publish() | SetControl() if isinstance(answer, Refused):
+            yield f"refused {answer.reason}"
+        case RecordDecision():
             yield f"condition {write.decision.condition.reason}"
         case RecordAttempt():
             yield f"publication {write.attempt.publication}"
         case Publish():
-            yield f"refused {answer.reason}" if isinstance(answer, Refused) else "publication published"
+            yield "publication published"
         case Finish():
             yield f"push {write.outcome.result}"
             found = _FOUND.get(write.outcome.message)
@@ -93,19 +92,11 @@ def paths_of(write: Write, answer: object) -> Iterator[str]:
                 yield found
         case Adopt():
             yield "production adopted"
-        case SetControl():
-            if isinstance(answer, Refused):
-                yield f"refused {answer.reason}"
-        case Prune():
-            yield from _pruned(answer)
-
-
-def _pruned(answer: object) -> Iterator[str]:
-    if isinstance(answer, Pruned):
-        if answer.incarnations:
-            yield "history pruned"
-        if answer.decisions or answer.operations:
-            yield "records pruned"
+        case Prune() if isinstance(answer, Pruned):
+            if answer.incarnations:
+                yield "history pruned"
+            if answer.decisions or answer.operations:
+                yield "records pruned"
 
 
 def never(reached: Mapping[str, int]) -> list[str]:
@@ -115,7 +106,4 @@ def never(reached: Mapping[str, int]) -> list[str]:
 
 def total(runs: Iterator[Mapping[str, int]]) -> Counter[str]:
     """How often each path was taken over all runs."""
-    found: Counter[str] = Counter()
-    for run in runs:
-        found.update(run)
-    return found
+    return sum(map(Counter, runs), Counter[str]())

@@ -1,6 +1,6 @@
 """Scenarios as text: commands, and below each `----` their expected output.
 
-    # Nothing is pushed while a freeze stands.
+    # Nothing is pushed while a freeze is active.
     commit
         web: value 1
     freeze all --reason "launch"
@@ -36,11 +36,11 @@ class Step(msgspec.Struct, frozen=True):
     """One command of a script, understood.
 
     Attributes:
-        line: number of its line.
+        line: its first.
         arguments, options: as its function takes them, the body last among the arguments.
     """
 
-    line: int
+    line: Line
     command: Command
     arguments: tuple[Any, ...]
     options: dict[str, Any]
@@ -102,7 +102,7 @@ def read(text: str, file: str, commands: Iterable[Command]) -> tuple[Script, lis
 
 
 class _Reading:
-    """What has been read so far, line by line."""
+    """The steps read so far, line by line."""
 
     def __init__(self, file: str, commands: tuple[Command, ...]) -> None:
         self.file = file
@@ -126,7 +126,7 @@ class _Reading:
             self._end_step()
             self._expected = []
             if not self._begun:
-                self._report(Misuse(line, 0, "`----` stands below no command", "write a command above it"))
+                self._report(Misuse(line, 0, "there is no command above `----`", "write a command above it"))
             return
         self._source.append(line.text)
         if line.text.startswith("#"):
@@ -148,15 +148,8 @@ class _Reading:
         if self._head is not None:
             self._body.append(line)
         elif line.text:
-            column = len(line.text) - len(line.text.lstrip())
-            self._report(
-                Misuse(
-                    line,
-                    column,
-                    "this is indented, and belongs to no command",
-                    "begin commands at the margin",
-                )
-            )
+            what = "this is indented, and belongs to no command"
+            self._report(Misuse(line, line.indent, what, "begin commands at the margin"))
 
     def _end_step(self) -> None:
         head, body = self._head, self._body
@@ -171,7 +164,7 @@ class _Reading:
                 self._report(misuse)
         else:
             command, arguments, options = found
-            self._steps.append(Step(head.number, command, arguments, options))
+            self._steps.append(Step(head, command, arguments, options))
 
     def _end_block(self) -> None:
         block = Block(tuple(self._source), tuple(self._steps), tuple(self._expected or ()))
@@ -179,16 +172,19 @@ class _Reading:
         self._source, self._steps, self._begun, self._expected = [], [], False, None
 
     def _report(self, misuse: Misuse) -> None:
-        self.diagnostics.append(
-            Diagnostic(
-                code="SCN001",
-                what=misuse.what,
-                fix=misuse.fix,
-                subject=self.file,
-                at=Position(self.file, misuse.line.number, misuse.column + 1),
-                excerpt=Excerpt(misuse.line.text, misuse.column),
-            )
-        )
+        self.diagnostics.append(diagnostic(self.file, misuse))
+
+
+def diagnostic(file: str, misuse: Misuse) -> Diagnostic:
+    """A problem of the script `file`, with its place."""
+    return Diagnostic(
+        code="SCN001",
+        what=misuse.what,
+        fix=misuse.fix,
+        subject=file,
+        at=Position(file, misuse.line.number, misuse.column + 1),
+        excerpt=Excerpt(misuse.line.text, misuse.column),
+    )
 
 
 def words(line: Line) -> Iterator[Word]:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import datetime as dt
+import enum
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from lehr.base.errors import LehrError
 from lehr.model.asset import id_problem
 from lehr.model.decision import Status
 from lehr.model.selector import parse_selector
+from lehr.model.writes import Admit, Adopt, Finish, Publish, RecordDecision
 from lehr.sdk.plugin import Fencing
 from lehr.testing.sim.faults import LookFault, PushFault
 
@@ -22,11 +24,11 @@ class Argument(NamedTuple):
     """Allowed values for a word in capitals.
 
     Attributes:
-        says: for the reference.
+        meaning: for the reference.
         read: the value of a text; raises ValueError, whose message explains what is wrong.
     """
 
-    says: str
+    meaning: str
     read: Callable[[str], Any]
 
 
@@ -37,7 +39,7 @@ def seconds_of(text: str) -> float:
         ValueError: it means no length of time.
     """
     if not re.fullmatch(f"({_PART})+", text):
-        raise ValueError(f"`{text}` is no length of time; write 90s, 1h30m or 2d")
+        raise ValueError(f"`{text}` is not a length of time; write 90s, 1h30m or 2d")
     parts = re.findall(r"([\d.]+)(ms|[smhd])", text)
     return float(sum(float(number) * _UNITS[unit] for number, unit in parts))
 
@@ -45,13 +47,13 @@ def seconds_of(text: str) -> float:
 def _jump(text: str) -> float:
     sign = {"+": 1.0, "-": -1.0}.get(text[:1])
     if sign is None:
-        raise ValueError(f"`{text}` does not say whether forward or back; write +1h or -5m")
+        raise ValueError(f"`{text}` has no sign for forward or back; write +1h or -5m")
     return sign * seconds_of(text[1:])
 
 
 def _asset(text: str) -> str:
     if problem := id_problem(text):
-        raise ValueError(f"`{text}` is no asset's id: {problem}")
+        raise ValueError(f"`{text}` is not the id of an asset: {problem}")
     return text
 
 
@@ -67,15 +69,15 @@ def _moment(text: str) -> float:
     try:
         moment = dt.datetime.fromisoformat(text.replace("Z", "+00:00"))
     except ValueError:
-        raise ValueError(f"`{text}` is no moment; write 2026-01-10T12:00Z") from None
+        raise ValueError(f"`{text}` is not a moment; write 2026-01-10T12:00Z") from None
     if moment.tzinfo is None:
-        raise ValueError(f"`{text}` does not say its time zone; write {text}Z for UTC")
+        raise ValueError(f"`{text}` has no time zone; write {text}Z for UTC")
     return moment.timestamp()
 
 
 def _number(text: str) -> int:
     if not text.isdecimal():
-        raise ValueError(f"`{text}` is no number")
+        raise ValueError(f"`{text}` is not a number")
     return int(text)
 
 
@@ -87,7 +89,7 @@ def _incarnation(text: str) -> str:
 
 def _reason(text: str) -> str:
     if not re.fullmatch(r"([A-Z][a-z]*)+", text):
-        raise ValueError(f"`{text}` is no reason; they are written `LikeThis`")
+        raise ValueError(f"`{text}` is not a reason; reasons are written `LikeThis`")
     return text
 
 
@@ -97,23 +99,29 @@ def _path(text: str) -> str:
     return text
 
 
-def _one_of(values: Iterable[str]) -> Callable[[str], str]:
-    known = tuple(str(value) for value in values)
+def _choice(known: Mapping[str, object]) -> Argument:
+    """One of these words, whose value is the one below it."""
 
-    def read(text: str) -> str:
+    def read(text: str) -> object:
         if text not in known:
-            raise ValueError(f"`{text}` is none of {', '.join(known)}")
-        return text
+            raise ValueError(f"`{text}` is not one of {', '.join(known)}")
+        return known[text]
 
-    return read
-
-
-def _choice(values: Iterable[str]) -> Argument:
-    known = tuple(str(value) for value in values)
-    return Argument(f"one of {', '.join(f'`{item}`' for item in known)}", _one_of(known))
+    return Argument(f"one of {', '.join(f'`{item}`' for item in known)}", read)
 
 
-WRITES = ("commit", "publish", "admit", "finish", "record", "adopt")
+def _member(kind: type[enum.Enum]) -> Argument:
+    return _choice({str(item.value): item for item in kind})
+
+
+WRITES = {
+    "commit": object,
+    "publish": Publish,
+    "admit": Admit,
+    "finish": Finish,
+    "record": RecordDecision,
+    "adopt": Adopt,
+}
 """Writes at which a crash can be asked for; `commit` is any."""
 
 ARGUMENTS: dict[str, Argument] = {
@@ -130,11 +138,11 @@ ARGUMENTS: dict[str, Argument] = {
     "PATH": Argument("a file of the source: `assets/web.yaml`", _path),
     "NUMBER": Argument("a whole number", _number),
     "INCARNATION": Argument("`3`, `latest` or `previous`", _incarnation),
-    "STATUS": _choice(Status),
+    "STATUS": _member(Status),
     "REASON": Argument("a reason `LikeThis`, as `why` shows it", _reason),
     "WRITE": _choice(WRITES),
-    "FENCING": _choice(item.value for item in Fencing),
-    "PUSHFAULT": _choice(PushFault),
-    "LOOKFAULT": _choice(LookFault),
+    "FENCING": _member(Fencing),
+    "PUSHFAULT": _member(PushFault),
+    "LOOKFAULT": _member(LookFault),
 }
 """By its name in usages."""

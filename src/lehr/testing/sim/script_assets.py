@@ -59,9 +59,13 @@ class Entry(msgspec.Struct):
         return addon
 
 
+Meaning = Callable[[Entry, re.Match[str]], object]
+"""The effect of a clause."""
+
+
 def _turndown(entry: Entry, found: re.Match[str]) -> None:
     addon: dict[str, Any] = {"reason": found["reason"] or "not needed any more"}
-    for field, text in (("stand_seconds", found["stand"]), ("fence_seconds", found["fence"])):
+    for field, text in (("stand_seconds", found["after"]), ("fence_seconds", found["fence"])):
         if text is not None:
             addon[field] = seconds_of(text)
     entry.addons[TURNDOWN] = addon
@@ -76,38 +80,32 @@ def _let_go(entry: Entry, found: re.Match[str]) -> None:
     entry.gone = entry.let_go = True
 
 
-_CLAUSES: tuple[tuple[str, str, Callable[[Entry, re.Match[str]], object]], ...] = (
+def _label(entry: Entry, found: re.Match[str]) -> None:
+    entry.addons.setdefault(LABELS, {"labels": {}})["labels"][found["key"]] = found["value"]
+
+
+def _ids(field: str, place: Callable[[Entry], dict[str, Any]]) -> Meaning:
+    return lambda entry, found: place(entry).update({field: found["ids"].split()})
+
+
+_CLAUSES: tuple[tuple[str, str, Meaning], ...] = (
     ("value TEXT", r"value (?P<value>\S.*)", lambda entry, found: entry.payload.update(value=found["value"])),
-    ("reads ID...", r"reads (?P<ids>\S.*)", lambda entry, found: entry.payload.update(reads=_ids(found))),
+    ("reads ID...", r"reads (?P<ids>\S.*)", _ids("reads", lambda entry: entry.payload)),
     ("versioned", r"versioned", lambda entry, found: entry.payload.update(versioned=True)),
     ("destroys", r"destroys", lambda entry, found: entry.payload.update(destroys=True)),
-    (
-        "depends on ID...",
-        r"depends on (?P<ids>\S.*)",
-        lambda entry, found: entry.depends().update(assets=_ids(found)),
-    ),
-    (
-        "sends to ID...",
-        r"sends to (?P<ids>\S.*)",
-        lambda entry, found: entry.depends().update(capacity=_ids(found)),
-    ),
+    ("depends on ID...", r"depends on (?P<ids>\S.*)", _ids("assets", Entry.depends)),
+    ("sends to ID...", r"sends to (?P<ids>\S.*)", _ids("capacity", Entry.depends)),
     ("needs ID at least VERSION", r"needs (?P<id>\S+) at least (?P<version>\S+)", _needs),
-    (
-        "label KEY=VALUE",
-        r"label (?P<key>[^\s=]+)=(?P<value>\S+)",
-        lambda entry, found: entry.addons.setdefault(LABELS, {"labels": {}})["labels"].update(
-            {found["key"]: found["value"]}
-        ),
-    ),
+    ("label KEY=VALUE", r"label (?P<key>[^\s=]+)=(?P<value>\S+)", _label),
     (
         "turndown [after TIME] [fence TIME] [because REASON]",
-        r"turndown(?: after (?P<stand>\S+))?(?: fence (?P<fence>\S+))?(?: because (?P<reason>\S.*))?",
+        r"turndown(?: after (?P<after>\S+))?(?: fence (?P<fence>\S+))?(?: because (?P<reason>\S.*))?",
         _turndown,
     ),
     ("gone", r"gone", lambda entry, found: setattr(entry, "gone", True)),
     ("let go", r"let go", _let_go),
 )
-"""How each clause is written, the expression for it, and what it does."""
+"""How each clause is written, its expression, and its effect."""
 
 CLAUSES = tuple(usage for usage, _expression, _meaning in _CLAUSES)
 """How each clause is written, for the reference."""
@@ -118,8 +116,8 @@ def read_entries(lines: Sequence[Line]) -> tuple[list[Entry], list[Misuse]]:
     entries: list[Entry] = []
     misuses: list[Misuse] = []
     told = [line for line in lines if line.text.strip() and not line.text.lstrip().startswith("#")]
-    margin = min((_indent(line) for line in told), default=0)
-    heads = [index for index, line in enumerate(told) if _indent(line) == margin]
+    margin = min((line.indent for line in told), default=0)
+    heads = [index for index, line in enumerate(told) if line.indent == margin]
     for index, end in itertools.pairwise([*heads, len(told)]):
         entry = _entry(told[index], misuses)
         if entry is not None:
@@ -134,12 +132,8 @@ def read_text(lines: Sequence[Line]) -> tuple[bytes, list[Misuse]]:
     return f"{text}\n".encode(), []
 
 
-def _indent(line: Line) -> int:
-    return len(line.text) - len(line.text.lstrip())
-
-
 def _entry(line: Line, misuses: list[Misuse]) -> Entry | None:
-    start = _indent(line)
+    start = line.indent
     found = _HEAD.fullmatch(line.text.lstrip())
     if found is None or id_problem(found["id"]):
         why = id_problem(found["id"]) if found else "it is written `ID: CLAUSE, CLAUSE`"
@@ -186,7 +180,7 @@ def _below(entry: Entry, lines: Sequence[Line], misuses: list[Misuse]) -> None:
         at = item.at.line if item.at is not None else lines[0].number
         line = next((line for line in lines if line.number == at), lines[-1])
         column = max((item.at.column if item.at is not None else 1) - 1, 0)
-        misuses.append(Misuse(line, column, item.what, item.fix or "mend it at this place"))
+        misuses.append(Misuse(line, column, item.what, item.fix or "fix it here"))
     if loaded.diagnostics:
         return
     value = loaded.documents[0].value if loaded.documents else {}
@@ -194,9 +188,5 @@ def _below(entry: Entry, lines: Sequence[Line], misuses: list[Misuse]) -> None:
         entry.payload.update(value)
     else:
         misuses.append(
-            Misuse(lines[0], _indent(lines[0]), "this is no payload", "write its fields: `reason: x`")
+            Misuse(lines[0], lines[0].indent, "this is not a payload", "write its fields: `reason: x`")
         )
-
-
-def _ids(found: re.Match[str]) -> list[str]:
-    return found["ids"].split()

@@ -23,6 +23,11 @@ class Line(NamedTuple):
     number: int
     text: str
 
+    @property
+    def indent(self) -> int:
+        """The column of its first word."""
+        return len(self.text) - len(self.text.lstrip())
+
 
 class Word(NamedTuple):
     """A word of a line, and its column from 0."""
@@ -44,7 +49,7 @@ class Misuse(NamedTuple):
 BodyReader = Callable[[Sequence[Line]], tuple[Any, list[Misuse]]]
 """Reads the indented lines below a command."""
 
-Said = Iterable[str]
+Said = Iterable[str] | None
 """A command's output, line by line, besides what then happens."""
 
 
@@ -53,7 +58,7 @@ class Command(msgspec.Struct, frozen=True):
 
     Attributes:
         usage: see above.
-        carry_out: `carry_out(stage, *arguments, **options)`, an argument that is left out being
+        carry_out: `carry_out(harness, *arguments, **options)`, an argument that is left out being
             None. Its docstring describes it.
         body: reads what is indented below; None where nothing may be.
     """
@@ -160,7 +165,7 @@ class _Match:
                 if slot.argument or len(slot.choices) > 1:
                     self.arguments.append(None)
             elif words:
-                self._wrong(words.pop(0), f"here stands {_either(slot.choices)}")
+                self._wrong(words.pop(0), f"expected {_either(slot.choices)}")
             else:
                 self._lacks(slot.text)
         if words:
@@ -177,18 +182,13 @@ class _Match:
         if self.command.body is None:
             if body:
                 line = next(line for line in body if line.text)
-                column = len(line.text) - len(line.text.lstrip())
-                self.misuses.append(
-                    Misuse(line, column, f"nothing may stand below `{self.command.word}`", "take it out")
-                )
+                what = f"nothing may be written below `{self.command.word}`"
+                self.misuses.append(Misuse(line, line.indent, what, "take it out"))
             return
         value, misuses = self.command.body(body)
-        if not body:
-            misuses = [
-                *misuses,
-                Misuse(self._head, 0, f"`{self.command.word}` says nothing", "indent it below"),
-            ]
         self.misuses += misuses
+        if not body:
+            self.misuses.append(Misuse(self._head, 0, f"`{self.command.word}` is empty", "indent it below"))
         self.arguments.append(value)
 
     def _wrong(self, word: Word, what: str) -> None:

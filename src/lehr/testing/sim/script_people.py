@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
+from typing import Any
 
 from lehr.base.errors import LehrError
 from lehr.control.messages import (
+    AnyRequest,
     Approve,
+    Controlling,
     Freeze,
     Lift,
     Override,
@@ -16,102 +19,52 @@ from lehr.control.messages import (
     Retry,
 )
 from lehr.testing.sim.script_commands import Command, Said
-from lehr.testing.sim.script_stage import Stage
+from lehr.testing.sim.script_harness import ScriptHarness
 
-_BECAUSE = "as the script says"
 _CONTROL = "SELECTOR [--reason TEXT] [--for TIME] [--by TEXT]"
 
-
-def _setting(kind: type[Freeze | Pause], says: str) -> Callable[..., Awaitable[Said]]:
-    async def carry_out(
-        stage: Stage, selector: str, reason: str = _BECAUSE, seconds: float | None = None, by: str = "ana"
-    ) -> Said:
-        return await stage.command(kind(selector=selector, reason=reason, seconds=seconds), by)
-
-    carry_out.__doc__ = says
-    return carry_out
+Asks = Callable[..., AnyRequest]
+"""The request that a command's harness, arguments and options make."""
 
 
-def _lifting(kind: str, says: str) -> Callable[..., Awaitable[Said]]:
-    async def carry_out(stage: Stage, selector: str, by: str = "ana") -> Said:
-        return await stage.command(Lift(kind=kind, selector=selector), by)
+def _gives(usage: str, summary: str, request: Asks) -> Command:
+    """A command that gives a request to the control plane, and shows its answer."""
 
-    carry_out.__doc__ = says
-    return carry_out
+    async def carry_out(harness: ScriptHarness, *arguments: Any, by: str = "ana", **options: Any) -> Said:
+        return await harness.command(request(harness, *arguments, **options), by)
+
+    carry_out.__doc__ = summary
+    return Command(usage, carry_out)
 
 
-async def pin(
-    stage: Stage,
-    selector: str,
-    at: str,
-    reason: str = _BECAUSE,
-    seconds: float | None = None,
-    by: str = "ana",
-) -> Said:
-    """Keep assets at one incarnation."""
-    newest = max(stage.witness.incarnations, default=0)
+def _sets(kind: type[Controlling]) -> Asks:
+    def request(harness: ScriptHarness, selector: str, **options: Any) -> Any:
+        return kind(selector=selector, **{"reason": "as the script asks", **options})
+
+    return request
+
+
+def _lifts(kind: str) -> Asks:
+    return lambda harness, selector: Lift(kind=kind, selector=selector)
+
+
+def _pin(harness: ScriptHarness, selector: str, at: str, **options: Any) -> AnyRequest:
+    newest = max(harness.witness.incarnations, default=0)
     sequence = {"latest": newest, "previous": newest - 1}.get(at)
     incarnation = int(at) if sequence is None else sequence
-    request = Pin(selector=selector, reason=reason, seconds=seconds, incarnation=incarnation)
-    return await stage.command(request, by)
+    return _sets(Pin)(harness, selector, incarnation=incarnation, **options)
 
 
-async def rollback(
-    stage: Stage,
-    selector: str,
-    to: str = "previous",
-    reason: str = _BECAUSE,
-    seconds: float | None = None,
-    by: str = "ana",
-) -> Said:
-    """Pin assets to the incarnation before, or to an earlier one."""
-    return await pin(stage, selector, to, reason, seconds, by)
+def _approve(harness: ScriptHarness, asset: str, **options: Any) -> AnyRequest:
+    return _sets(Approve)(harness, f"id={asset}", **options)
 
 
-async def approve(
-    stage: Stage, asset: str, reason: str = _BECAUSE, seconds: float | None = None, by: str = "ana"
-) -> Said:
-    """Let the present diff of an asset be carried out although it destroys."""
-    return await stage.command(Approve(selector=f"id={asset}", reason=reason, seconds=seconds), by)
-
-
-async def override(
-    stage: Stage,
-    selector: str,
-    check: str,
-    reason: str = _BECAUSE,
-    seconds: float | None = None,
-    by: str = "ana",
-) -> Said:
-    """Let pushes through a check that allows it."""
-    request = Override(selector=selector, reason=reason, seconds=seconds, check=check)
-    return await stage.command(request, by)
-
-
-async def revoke(stage: Stage, kind: str, selector: str, by: str = "ana") -> Said:
-    """Take an approval or an override back."""
-    return await stage.command(Lift(kind=kind, selector=selector), by)
-
-
-async def retry(stage: Stage, selector: str, by: str = "ana") -> Said:
-    """Try again now what failed or stalled."""
-    return await stage.command(Retry(selector=selector), by)
-
-
-async def sync(stage: Stage, by: str = "ana") -> Said:
-    """Look at the source now."""
-    return await stage.command(Refresh(), by)
-
-
-async def audit(stage: Stage) -> Said:
+async def audit(harness: ScriptHarness) -> Said:
     """Show what people did, as the audit trail has it, oldest first."""
-    reading = stage.reading()
-    try:
-        entries = reading.records.audit(stage.site.partition)
-    finally:
-        reading.store.close()
+    with harness.reading() as reading:
+        entries = reading.records.audit(harness.partition)
     if not entries:
-        raise LehrError("nobody gave a command yet")
+        raise LehrError("no command has been given yet")
     return [
         f"{entry.actor}: {entry.command} {_arguments(entry.arguments)}-> {entry.result}"
         for entry in reversed(entries)
@@ -123,17 +76,35 @@ def _arguments(arguments: dict[str, object]) -> str:
 
 
 COMMANDS = (
-    Command(f"freeze {_CONTROL}", _setting(Freeze, "Push nothing, but go on looking.")),
-    Command("unfreeze SELECTOR [--by TEXT]", _lifting("freeze", "Take a freeze back.")),
-    Command(f"pause {_CONTROL}", _setting(Pause, "Leave assets alone: no looking, no pushing.")),
-    Command("resume SELECTOR [--by TEXT]", _lifting("pause", "Take a pause back.")),
-    Command(f"pin {_CONTROL} --at INCARNATION", pin),
-    Command("unpin SELECTOR [--by TEXT]", _lifting("pin", "Take a pin back.")),
-    Command(f"rollback {_CONTROL} [--to INCARNATION]", rollback),
-    Command("approve ASSET [--reason TEXT] [--for TIME] [--by TEXT]", approve),
-    Command(f"override {_CONTROL} --check ASSET", override),
-    Command("revoke approval|override SELECTOR [--by TEXT]", revoke),
-    Command("retry SELECTOR [--by TEXT]", retry),
-    Command("sync [--by TEXT]", sync),
+    _gives(f"freeze {_CONTROL}", "Push nothing, but keep looking.", _sets(Freeze)),
+    _gives("unfreeze SELECTOR [--by TEXT]", "Take a freeze back.", _lifts("freeze")),
+    _gives(f"pause {_CONTROL}", "Leave assets alone: no looking, no pushing.", _sets(Pause)),
+    _gives("resume SELECTOR [--by TEXT]", "Take a pause back.", _lifts("pause")),
+    _gives(f"pin {_CONTROL} --at INCARNATION", "Keep assets at one incarnation.", _pin),
+    _gives("unpin SELECTOR [--by TEXT]", "Take a pin back.", _lifts("pin")),
+    _gives(
+        f"rollback {_CONTROL} [--to INCARNATION]",
+        "Pin assets to the incarnation before, or to an earlier one.",
+        lambda harness, selector, to="previous", **options: _pin(harness, selector, to, **options),
+    ),
+    _gives(
+        "approve ASSET [--reason TEXT] [--for TIME] [--by TEXT]",
+        "Let the present diff of an asset be carried out although it destroys.",
+        _approve,
+    ),
+    _gives(
+        f"override {_CONTROL} --check ASSET", "Let pushes through a check that allows it.", _sets(Override)
+    ),
+    _gives(
+        "revoke approval|override SELECTOR [--by TEXT]",
+        "Take an approval or an override back.",
+        lambda harness, kind, selector: Lift(kind=kind, selector=selector),
+    ),
+    _gives(
+        "retry SELECTOR [--by TEXT]",
+        "Try again now what failed or stalled.",
+        lambda harness, selector: Retry(selector=selector),
+    ),
+    _gives("sync [--by TEXT]", "Look at the source now.", lambda harness: Refresh()),
     Command("audit", audit),
 )

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import msgspec
 
-from lehr.base.diagnostics import Diagnostic, Excerpt, Position
+from lehr.base.diagnostics import Diagnostic
 from lehr.base.errors import LehrError
-from lehr.sdk.plugin import Fencing
 from lehr.testing.sim import script, script_people, script_world
 from lehr.testing.sim.script import Script, Step
-from lehr.testing.sim.script_stage import Cast, Setting, Stage
+from lehr.testing.sim.script_commands import Misuse
+from lehr.testing.sim.script_harness import ExtraTypes, ScriptHarness, WorldSettings
 from lehr.testing.virtual import run
 
 COMMANDS = (*script_world.COMMANDS, *script_people.COMMANDS)
@@ -46,65 +46,48 @@ def read(text: str, file: str) -> tuple[Script, list[Diagnostic]]:
     """The script that `text` writes, and every problem in it."""
     found, diagnostics = script.read(text, file, COMMANDS)
     steps = [step for block in found.blocks for step in block.steps]
-    diagnostics += [_late(found, step) for step in steps[1:] if step.command.word == "world"]
-    return found, diagnostics
+    late, fix = "`world` comes too late: the world is there already", "make it the first command"
+    misuses = [Misuse(step.line, 0, late, fix) for step in steps[1:] if step.command.word == "world"]
+    return found, [*diagnostics, *(script.diagnostic(file, misuse) for misuse in misuses)]
 
 
-def _late(found: Script, step: Step) -> Diagnostic:
-    return Diagnostic(
-        code="SCN001",
-        what="`world` comes too late: the world is there already",
-        fix="make it the first command",
-        subject=found.file,
-        at=Position(found.file, step.line, 1),
-        excerpt=Excerpt(step.command.word, 0),
-    )
-
-
-def play(found: Script, folder: Path, cast: Cast | None = None) -> Played:
+def play(found: Script, folder: Path, extra: ExtraTypes | None = None) -> Played:
     """Play a script in an empty `folder`, under virtual time.
 
     Args:
-        cast: what it may manage besides `test.Thing`.
+        extra: what it may manage besides `test.Thing`.
     """
-    setting = _setting(found)
+    first = [step for block in found.blocks[:1] for step in block.steps[:1]]
+    settings = WorldSettings(**(first[0].options if first and first[0].command.word == "world" else {}))
     outputs: list[tuple[str, ...]] = []
     failures: list[str] = []
 
     async def main() -> None:
-        stage = Stage(folder, setting, cast or Cast())
+        harness = ScriptHarness(folder, settings, extra or ExtraTypes())
         try:
             async with asyncio.timeout(_LONGEST):
                 for block in found.blocks:
-                    output = await _block(stage, block.steps)
+                    output = await _block(harness, block.steps)
                     outputs.append(tuple(output))
         finally:
-            failures.extend(stage.failures)
-            await stage.close()
+            failures.extend(harness.failures)
+            await harness.close()
 
     try:
-        run(main, seed=setting.seed, start=setting.start)
+        run(main, seed=settings.seed, start=settings.start)
     except Exception as error:  # in any case, the output until then is worth reading
         failures.append(f"the run broke: {type(error).__name__}: {error}")
     outputs += [block.expected for block in found.blocks[len(outputs) :]]
     return Played(found, tuple(outputs), tuple(failures))
 
 
-async def _block(stage: Stage, steps: Sequence[Step]) -> list[str]:
+async def _block(harness: ScriptHarness, steps: Sequence[Step]) -> list[str]:
     lines: list[str] = []
     for step in steps:
         try:
-            said = await step.command.carry_out(stage, *step.arguments, **step.options)
-            lines += [stage.named(line) for line in said]
+            said = await step.command.carry_out(harness, *step.arguments, **step.options)
+            lines += [harness.named(line) for line in said or ()]
         except LehrError as error:
             lines.append(f"refused: {error}")
-        lines += stage.happened()
+        lines += harness.happened()
     return lines
-
-
-def _setting(found: Script) -> Setting:
-    first = found.blocks[0].steps[:1] if found.blocks else ()
-    options = first[0].options if first and first[0].command.word == "world" else {}
-    if "fencing" in options:
-        options = {**options, "fencing": Fencing(options["fencing"])}
-    return Setting(**options)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import yaml
@@ -10,312 +10,309 @@ import yaml
 from lehr.base.errors import LehrError
 from lehr.model.asset import AssetId, AssetKey
 from lehr.model.decision import Status
+from lehr.query.asset_rows import Row
+from lehr.query.explain import Explanation, explain
 from lehr.sdk.plugin import Fencing
 from lehr.testing.sim.faults import LookFault, PushFault
-from lehr.testing.sim.process import running
+from lehr.testing.sim.production import on_one_line
 from lehr.testing.sim.script_assets import Entry, read_entries, read_text
 from lehr.testing.sim.script_commands import Command, Said
-from lehr.testing.sim.script_stage import Stage
-from lehr.testing.sim.script_told import told_value, why
+from lehr.testing.sim.script_harness import ScriptHarness
+from lehr.testing.sim.store import damage as damage_record
 from lehr.testing.sim.verdict import judge
 
 _LONG = 3600.0
 
 
-async def world(stage: Stage, **options: Any) -> Said:
-    """Say what kind of world it is; only as the first command. `--start` is when it begins
+async def world(harness: ScriptHarness, **options: Any) -> None:
+    """Describe the world; only as the first command. `--start` is when it begins
     (Monday, 2026-01-05, 00:00 UTC), `--fencing` what keeps late writers out (native), `--resync`
     how often assets are looked at unasked (1h), `--pushes` how many may be under way (8), `--seed`
     what chance rests on (1).
     """
-    return ()
 
 
 # --- intent --------------------------------------------------------------------------
 
 
-async def commit(stage: Stage, entries: Sequence[Entry]) -> Said:
+async def commit(harness: ScriptHarness, entries: Sequence[Entry]) -> None:
     """Change the source: write the files of the assets below, and have the control plane look at it.
     The first commit starts a control plane.
     """
-    stage.write(entries)
-    await stage.edit(stage.contents, "commit")
-    return ()
+    harness.write(entries)
+    await harness.edit(harness.contents, "commit")
 
 
-async def file(stage: Stage, path: str, content: bytes) -> Said:
-    """Write one file of the source as it stands below, whatever it is."""
-    stage.write(())
-    stage.contents[path] = content
-    await stage.edit(stage.contents, f"{path} is written")
-    return ()
+async def file(harness: ScriptHarness, path: str, content: bytes) -> None:
+    """Write one file of the source with exactly the content below."""
+    harness.write(())
+    harness.contents[path] = content
+    await harness.edit(harness.contents, f"{path} is written")
 
 
-async def truncate(stage: Stage, path: str) -> Said:
+async def truncate(harness: ScriptHarness, path: str) -> None:
     """Cut a file of the source off in the middle, as a full disk does."""
-    content = _content(stage, path)
-    stage.contents[path] = content[: len(content) // 2]
-    await stage.edit(stage.contents, f"{path} is cut off")
-    return ()
+    content = _content(harness, path)
+    harness.contents[path] = content[: len(content) // 2]
+    await harness.edit(harness.contents, f"{path} is cut off")
 
 
-async def empty(stage: Stage) -> Said:
+async def empty(harness: ScriptHarness) -> None:
     """Leave nothing in the source but its workspace file; `mend` brings everything back."""
-    workspace = {path: content for path, content in stage.contents.items() if path == "lehr.yaml"}
-    await stage.edit(workspace, "the source is empty")
-    return ()
+    workspace = {path: content for path, content in harness.contents.items() if path == "lehr.yaml"}
+    await harness.edit(workspace, "the source is empty")
 
 
-async def double(stage: Stage, path: str) -> Said:
+async def double(harness: ScriptHarness, path: str) -> None:
     """Put a file of the source there a second time, under another name; `mend` takes it away."""
     copy = f"assets/copy-of-{path.rsplit('/', 1)[-1]}"
-    await stage.edit({**stage.contents, copy: _content(stage, path)}, f"{path} is there twice")
-    return ()
+    await harness.edit({**harness.contents, copy: _content(harness, path)}, f"{path} is there twice")
 
 
-def _content(stage: Stage, path: str) -> bytes:
-    content = stage.contents.get(path)
+def _content(harness: ScriptHarness, path: str) -> bytes:
+    content = harness.contents.get(path)
     if content is None:
-        raise LehrError(f"the source has no file {path}", why=f"it has {', '.join(sorted(stage.contents))}")
+        raise LehrError(f"the source has no file {path}", why=f"it has {', '.join(sorted(harness.contents))}")
     return content
 
 
-async def mend(stage: Stage) -> Said:
+async def mend(harness: ScriptHarness) -> None:
     """Bring the source back to what was committed last."""
-    stage.repository.unreadable = False
-    await stage.edit(stage.contents, "the source is mended")
-    return ()
+    harness.repository.unreadable = False
+    await harness.edit(harness.contents, "the source is repaired")
 
 
-async def lose(stage: Stage) -> Said:
+async def lose(harness: ScriptHarness) -> None:
     """Make the source unreadable, until `mend`."""
-    stage.repository.unreadable = True
-    await stage.edit(stage.contents, "the source cannot be read")
-    return ()
+    harness.repository.unreadable = True
+    await harness.edit(harness.contents, "the source cannot be read")
 
 
 # --- time ------------------------------------------------------------------------------
 
 
-async def advance(stage: Stage, seconds: float) -> Said:
-    """Let time pass, and show what happens meanwhile."""
-    await stage.pass_time(seconds)
-    return ()
+async def advance(harness: ScriptHarness, seconds: float) -> None:
+    """Let time pass, and show what happens."""
+    await harness.pass_time(seconds)
 
 
-async def settle(stage: Stage, seconds: float | None) -> Said:
+async def settle(harness: ScriptHarness, seconds: float | None) -> Said:
     """Let time pass until nothing is left to do, or what is left waits for its time, a person or new
     intent. Fails if that takes longer than TIME (1h).
     """
-    if not await stage.come_to_rest(_LONG if seconds is None else seconds):
-        stage.failures.append("it does not settle")
+    if not await harness.come_to_rest(_LONG if seconds is None else seconds):
+        harness.failures.append("it does not settle")
         return ("it does not settle",)
-    return ()
+    return None
 
 
-async def clock(stage: Stage, seconds: float) -> Said:
-    """Set the wall clock forward or back. Time itself goes on as before."""
-    stage.witness.jumped = True
-    stage.clock.jump(seconds)
-    return ()
+async def clock(harness: ScriptHarness, seconds: float) -> None:
+    """Set the wall clock forward or back. Elapsed time is not affected."""
+    harness.witness.jumped = True
+    harness.clock.jump(seconds)
 
 
 # --- looking ---------------------------------------------------------------------------
 
 
-async def expect(stage: Stage, asset: str, status: str, reason: str | None) -> Said:
-    """Fail unless an asset stands so."""
-    key = AssetKey(stage.site.partition, AssetId(asset))
-    reading = stage.reading()
-    try:
+async def expect(harness: ScriptHarness, asset: str, status: Status, reason: str | None) -> Said:
+    """Fail unless an asset has this status, and this reason if one is given."""
+    key = AssetKey(harness.partition, AssetId(asset))
+    with harness.reading() as reading:
         found = reading.records.standing(key)
-    finally:
-        reading.store.close()
     if found is None:
         stands = f"{asset} had no turn yet"
     else:
         condition = found.condition
-        if condition.status == Status(status) and reason in (None, condition.reason):
-            return ()
+        if condition.status is status and reason in (None, condition.reason):
+            return None
         stands = f"{asset} is {condition.status} {condition.reason}"
     said = f"{stands}, not {' '.join(item for item in (status, reason) if item)}"
-    stage.failures.append(said)
+    harness.failures.append(said)
     return (f"FAILED  {said}",)
 
 
-async def production(stage: Stage) -> Said:
+async def why(harness: ScriptHarness, asset: str) -> Said:
+    """Show an asset's status, the reason, and what would unblock it, as `lehr why` does."""
+    with harness.reading() as reading:
+        return list(_explained(explain(reading, asset), reading.now))
+
+
+async def production(harness: ScriptHarness) -> Said:
     """Show what there is in production."""
-    values = stage.production.values
-    return [f"{id} = {told_value(values[id])}" for id in sorted(values)] or ["nothing"]
+    values = harness.production.values
+    return [f"{id} = {on_one_line(values[id])}" for id in sorted(values)] or ["nothing"]
 
 
-async def judged(stage: Stage) -> Said:
-    """Fail unless all is as intended, and nothing was lost: what every history must come to when
-    nothing goes wrong any more.
+async def judged(harness: ScriptHarness) -> Said:
+    """Fail unless everything is as intended and nothing was lost. Every history must end like this
+    when nothing goes wrong any more.
     """
-    found = judge(stage)
-    stage.failures += found
+    found = judge(harness)
+    harness.failures += found
     return [f"FAILED  {line}" for line in found]
+
+
+def _next(row: Row, now: float) -> Iterator[str]:
+    does = "retries" if row.automatic else "checks production"
+    if row.next_at is not None:
+        yield f"  next: {does} in {max(0.0, row.next_at - now):.0f} s"
+    elif row.resync is not None:
+        yield f"  next: {does} within {row.resync:.0f} s"
+
+
+def _explained(explanation: Explanation, now: float) -> Iterator[str]:
+    row = explanation.row
+    yield f"{row.id} is {row.status} {row.reason}".rstrip() + (f": {row.message}" if row.message else "")
+    if row.unblock:
+        yield f"  unblock: {row.unblock}"
+    if not row.settled and row.status != Status.PUSHING:
+        yield from _next(row, now)
+    for link in explanation.chain:
+        again = ", and is waited for again: they wait for each other" if link.cycle else ""
+        yield f"  waits for: {link.row.id}, which is {link.row.status} {link.row.reason}{again}"
+    for control in explanation.controls:
+        yield f"  active: {control.kind} for {control.selector} by {control.actor}: {control.reason}"
 
 
 # --- trouble in production ---------------------------------------------------------------
 
 
-async def drift(stage: Stage, asset: str, value: str) -> Said:
+async def drift(harness: ScriptHarness, asset: str, value: str) -> None:
     """Change production by hand, unnoticed; `nothing` takes the asset away."""
     if value == "nothing":
-        stage.production.take(asset)
+        harness.production.take(asset)
     else:
-        stage.production.put(asset, yaml.safe_load(value) if value[:1] in "{[" else value)
-    return ()
+        harness.production.put(asset, yaml.safe_load(value) if value[:1] in "{[" else value)
 
 
-async def outage(stage: Stage, asset: str, seconds: float) -> Said:
+async def outage(harness: ScriptHarness, asset: str, seconds: float) -> None:
     """Crash what an asset has in production, which production itself starts again after TIME."""
-    if asset not in stage.production.values:
+    if asset not in harness.production.values:
         raise LehrError(f"production holds no {asset}: there is nothing to crash")
-    stage.production.break_down(asset, seconds)
-    return ()
+    harness.production.break_down(asset, seconds)
 
 
-async def hint(stage: Stage, asset: str) -> Said:
+async def hint(harness: ScriptHarness, asset: str) -> None:
     """Have the plugin notice that something may have changed."""
-    stage.process.hint(asset)
-    return ()
+    harness.process.hint(asset)
 
 
-async def fault_push(stage: Stage, asset: str, fault: str) -> Said:
-    """From now on, pushes of an asset come to this."""
-    stage.production.push_faults[asset] = PushFault(fault)
-    return ()
+async def fault_push(harness: ScriptHarness, asset: str, fault: PushFault) -> None:
+    """From now on, pushes of an asset have this fault."""
+    harness.production.push_faults[asset] = fault
 
 
-async def fault_look(stage: Stage, asset: str, fault: str) -> Said:
-    """From now on, looks at an asset come to this."""
-    stage.production.look_faults[asset] = LookFault(fault)
-    return ()
+async def fault_look(harness: ScriptHarness, asset: str, fault: LookFault) -> None:
+    """From now on, looks at an asset have this fault."""
+    harness.production.look_faults[asset] = fault
 
 
-async def fault_blind(stage: Stage, asset: str, other: str) -> Said:
+async def fault_blind(harness: ScriptHarness, asset: str, other: str) -> None:
     """From now on, looks at an asset fail while production does not hold the other one."""
-    stage.production.blind[asset] = other
-    return []
+    harness.production.blind[asset] = other
 
 
-async def fault_hide(stage: Stage, asset: str, seconds: float) -> Said:
+async def fault_hide(harness: ScriptHarness, asset: str, seconds: float) -> None:
     """From now on, changes of an asset show this much later."""
-    stage.production.hidden[asset] = seconds
-    return ()
+    harness.production.hidden[asset] = seconds
 
 
-async def fault_mute(stage: Stage, asset: str) -> Said:
-    """From now on, nobody can tell whether a push of an asset goes on."""
-    stage.production.mute.add(asset)
-    return ()
+async def fault_mute(harness: ScriptHarness, asset: str) -> None:
+    """From now on, it is unknown whether a push of an asset still runs."""
+    harness.production.mute.add(asset)
 
 
-async def slow_push(stage: Stage, seconds: float, asset: str | None) -> Said:
+async def slow_push(harness: ScriptHarness, seconds: float, asset: str | None) -> None:
     """From now on, pushes take so long: of one asset, or of all (1s)."""
     if asset is None:
-        stage.production.seconds = seconds
+        harness.production.seconds = seconds
     else:
-        stage.production.pushing[asset] = seconds
-    return ()
+        harness.production.pushing[asset] = seconds
 
 
-async def slow_look(stage: Stage, seconds: float, asset: str) -> Said:
+async def slow_look(harness: ScriptHarness, seconds: float, asset: str) -> None:
     """From now on, looks at an asset take so long."""
-    stage.production.looking[asset] = seconds
-    return ()
+    harness.production.looking[asset] = seconds
 
 
-async def unreachable(stage: Stage) -> Said:
+async def unreachable(harness: ScriptHarness) -> None:
     """Cut the network between control planes and production, until `heal`."""
-    stage.production.unreachable = True
-    return ()
+    harness.production.unreachable = True
 
 
-async def heal(stage: Stage, asset: str | None) -> Said:
+async def heal(harness: ScriptHarness, asset: str | None) -> None:
     """Make production healthy again, or one asset."""
-    others = stage.production.push_faults.keys() | stage.production.look_faults.keys()
-    stage.production.heal(frozenset() if asset is None else frozenset(others - {asset}))
-    return ()
+    others = harness.production.push_faults.keys() | harness.production.look_faults.keys()
+    harness.production.heal(frozenset() if asset is None else frozenset(others - {asset}))
 
 
 # --- trouble with control planes -----------------------------------------------------------
 
 
-async def store(stage: Stage, what: str) -> Said:
+async def store(harness: ScriptHarness, what: str) -> None:
     """Make the control plane's store refuse writes (`fail`), refuse reads (`unreadable`) or show the
     past (`lag`); `mend` makes those of all control planes work again.
     """
     if what == "mend":
-        for process in running(stage.processes):
+        for process in harness.running:
             process.store.out_of_order = process.store.unreadable = False
             process.store.catch_up()
-        return ()
-    trouble = stage.process.store
+        return
+    trouble = harness.process.store
     if what == "lag":
         trouble.lag()
     trouble.out_of_order = trouble.out_of_order or what == "fail"
     trouble.unreadable = trouble.unreadable or what == "unreadable"
-    return ()
 
 
-async def damage(stage: Stage, asset: str) -> Said:
+async def damage(harness: ScriptHarness, asset: str) -> None:
     """Change what the store holds of an asset, as a failing disk does."""
-    stage.damage(asset)
-    return ()
+    damage_record(harness.folder / "state.sqlite", asset)
 
 
-async def crash(stage: Stage, when: str, write: str) -> Said:
+async def crash(harness: ScriptHarness, when: str, write: type) -> None:
     """Have the control plane die just before or after its next write of this kind; where none is
     running, the one that is started next.
     """
-    if running(stage.processes):
-        stage.crash(stage.process, when, write)
+    if harness.running:
+        harness.crash(harness.process, when, write)
     else:
-        stage.crashing = (when, write)
-    return ()
+        harness.crashing = (when, write)
 
 
-async def kill(stage: Stage) -> Said:
+async def kill(harness: ScriptHarness) -> None:
     """Kill the control plane, as `kill -9` does."""
-    await stage.kill(stage.process)
-    return ()
+    await harness.process.kill()
 
 
-async def start(stage: Stage) -> Said:
+async def start(harness: ScriptHarness) -> None:
     """Start a control plane where there is none."""
-    if running(stage.processes):
+    if harness.running:
         raise LehrError("a control plane is running already", fix="see `second`")
-    await stage.start()
-    return ()
+    await harness.start()
 
 
-async def hold(stage: Stage) -> Said:
+async def hold(harness: ScriptHarness) -> None:
     """Stop the control plane where it is, as SIGSTOP does: a long pause."""
-    stage.process.hold()
-    stage.held.append(stage.process)
-    return ()
+    harness.process.hold()
+    harness.held.append(harness.process)
 
 
-async def release(stage: Stage) -> Said:
-    """Let control planes that were stopped go on."""
-    for process in running(stage.held):
+async def release(harness: ScriptHarness) -> None:
+    """Let stopped control planes continue."""
+    for process in [item for item in harness.held if not item.dead]:
         process.release()
-    stage.held.clear()
-    return ()
+    harness.held.clear()
 
 
-async def second(stage: Stage) -> Said:
+async def second(harness: ScriptHarness) -> None:
     """Start another control plane while the one before is still there. Only with native fencing, where
     production itself keeps late writers out; else the state folder is locked.
     """
-    if stage.setting.fencing is not Fencing.NATIVE:
+    if harness.settings.fencing is not Fencing.NATIVE:
         raise LehrError("the lock of the state folder keeps a second control plane out")
-    await stage.start()
-    return ()
+    await harness.start()
 
 
 COMMANDS = (

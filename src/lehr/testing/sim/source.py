@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from types import MappingProxyType
 
 import msgspec
@@ -66,7 +66,7 @@ class Repository:
         self._readers: list[asyncio.Event] = []
 
     def read(self) -> Files:
-        """What a control plane finds that reads it now.
+        """The files that a control plane finds when it reads now.
 
         Raises:
             TransientError: it cannot be read.
@@ -85,6 +85,16 @@ class Repository:
         self._trace.note("edit", what)
         self.tell()
 
+    @contextlib.contextmanager
+    def lost(self) -> Iterator[None]:
+        """Within the block, it cannot be read; then every reader is notified."""
+        self.unreadable = True
+        try:
+            yield
+        finally:
+            self.unreadable = False
+            self.tell()
+
     @property
     def followed(self) -> bool:
         """True while there are readers to notify."""
@@ -95,13 +105,15 @@ class Repository:
         for reader in self._readers if self.telling else ():
             reader.set()
 
-    def follow(self, reader: asyncio.Event) -> None:
-        """Set `reader` at every edit from now on."""
+    @contextlib.contextmanager
+    def following(self) -> Iterator[asyncio.Event]:
+        """An event that is set at every edit within the block."""
+        reader = asyncio.Event()
         self._readers.append(reader)
-
-    def leave(self, reader: asyncio.Event) -> None:
-        """Stop setting `reader`."""
-        self._readers.remove(reader)
+        try:
+            yield reader
+        finally:
+            self._readers.remove(reader)
 
 
 class SimulatedSource:
@@ -122,14 +134,10 @@ class SimulatedSource:
         self._repository.kept.add(revision.revision)
 
     async def changes(self) -> AsyncIterator[None]:
-        edited = asyncio.Event()
-        self._repository.follow(edited)
-        try:
+        with self._repository.following() as edited:
             while True:
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(self._poll):
                         await edited.wait()
                 edited.clear()
                 yield
-        finally:
-            self._repository.leave(edited)

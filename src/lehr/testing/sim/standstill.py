@@ -7,8 +7,8 @@ wakes all assets, and hides a forgotten one.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from lehr.model.asset import Asset
 from lehr.model.control import Control, ControlKind
@@ -17,8 +17,10 @@ from lehr.model.diff import Goal
 from lehr.model.reason import Reason
 from lehr.testing.sim.intent import IDS
 from lehr.testing.sim.production import blinded_by
-from lehr.testing.sim.scene import Scene
 from lehr.testing.sim.things import wished
+
+if TYPE_CHECKING:
+    from lehr.testing.sim.random_harness import RandomHarness
 
 _LATE_SECONDS = 5.0
 """By so much may a turn be late without a word: turns queue for a lane's workers."""
@@ -29,24 +31,24 @@ _COMES_AGAIN = (Status.RETRYING, Status.UNKNOWN)
 _OUT_OF_CARE = (Status.TURNED_DOWN, Status.ORPHANED)
 
 
-def complaints(scene: Scene) -> set[str]:
+def complaints(harness: RandomHarness) -> set[str]:
     """Assets that seem to be forgotten now, one line each, with the rule's id.
 
     A turn may be about to notice: only a complaint that remains for some time counts.
     """
     found: set[str] = set()
     for id in IDS:
-        condition, decision = scene.process.condition(id), scene.witness.decisions.get(id)
-        last = scene.witness.last(id)
+        condition, decision = harness.process.condition(id), harness.witness.decisions.get(id)
+        last = harness.witness.last(id)
         if condition is None or decision is None or last is None:
             continue
-        stands = f"{id} stands as {condition.status} {condition.reason}"
+        stands = f"{id} is {condition.status} {condition.reason}"
         found.update(
             f"{rule}: {stands} since {decision.at:.1f}, and {what}"
             for rule, what in (
-                *_promise(scene, id, condition),
-                *_hold(scene, last, decision, condition),
-                *_intent(scene, last, condition),
+                *_promise(harness, id, condition),
+                *_hold(harness, last, decision, condition),
+                *_intent(harness, last, condition),
             )
         )
     return found
@@ -56,75 +58,72 @@ Complaint = tuple[str, str]
 """The rule, and what is wrong."""
 
 
-def _promise(scene: Scene, id: str, condition: Condition) -> Iterator[Complaint]:
-    """I7: an asset due at a time has its turn then, and one that retries has a time for it."""
-    now = scene.clock.now()
+def _promise(harness: RandomHarness, id: str, condition: Condition) -> Iterator[Complaint]:
+    """I7: an asset due at a time has its turn then, and each retry has a time."""
+    now = harness.clock.now()
     if condition.status in _OUT_OF_CARE:
         return
     if condition.next_at is not None and condition.next_at < now - _LATE_SECONDS:
         yield "I7", f"should have come again at {condition.next_at:.1f}"
     if condition.next_at is None and condition.status in _COMES_AGAIN:
-        yield "I8", "does not say when it comes again"
-    asked = scene.production.asked.get(id)
+        yield "I8", "has no time of its next try"
+    asked = harness.production.asked.get(id)
     if condition.resync is not None and asked is not None:
-        late = asyncio.get_running_loop().time() - asked - condition.resync
+        late = harness.clock.monotonic() - asked - condition.resync
         if late > _LATE_SECONDS:
             yield "I7", f"should have been looked at {late:.1f} s ago"
-    if condition.status is Status.PUSHING and not _pushed(scene, id):
+    pushed = {operation.asset for operation in harness.production.running.values()}
+    if condition.status is Status.PUSHING and id not in pushed:
         yield "I7", "its push has ended"
 
 
-def _pushed(scene: Scene, id: str) -> bool:
-    return any(operation.asset == id for operation in scene.production.running.values())
-
-
 def _hold(  # noqa: C901 - one case for each reason
-    scene: Scene, last: Asset, decision: Decision, condition: Condition
+    harness: RandomHarness, last: Asset, decision: Decision, condition: Condition
 ) -> Iterator[Complaint]:
     """I7: whatever holds it is there."""
-    standing, declared = scene.witness.standing, scene.witness.declared
-    id, now = last.id, scene.clock.now()
+    standing, declared = harness.witness.standing, harness.witness.declared
+    id, now = last.id, harness.clock.now()
     match condition.reason:
         case Reason.PAUSED if standing(ControlKind.PAUSE, last, now) is None:
-            yield "I7", "no pause stands"
+            yield "I7", "no pause is active"
         case Reason.PINNED_TO_NOTHING if standing(ControlKind.PIN, last, now) is None:
-            yield "I7", "no pin stands"
+            yield "I7", "no pin is active"
         case Reason.OBSERVE_ONLY if not declared("lehr.ObserveOnly", last, now):
-            yield "I7", "nothing says that it is only observed"
-        case Reason.CONCURRENCY_LIMIT if _has_place(scene):
+            yield "I7", "nothing declares that it is only observed"
+        case Reason.CONCURRENCY_LIMIT if _has_place(harness):
             yield "I9", "there are places for its push"
-        case Reason.TURNDOWN_STANDS if (late := scene.conduct.late(last)) > _LATE_SECONDS:
+        case Reason.TURNDOWN_STANDS if (late := harness.liveness.late(last)) > _LATE_SECONDS:
             yield "I7", f"its time was up {late:.1f} s ago"
-        case Reason.LIMIT_REACHED if _within_limits(scene, last, decision):
+        case Reason.LIMIT_REACHED if _within_limits(harness, last, decision):
             yield "I9", "the limits have room"
-        case Reason.STILL_REFERENCED if not scene.witness.referrers(id) and _near_settled(scene, id):
+        case Reason.STILL_REFERENCED if not harness.witness.referrers(id) and _near_settled(harness, id):
             yield "I7", "nothing refers to it"
-        case Reason.APPROVAL_NEEDED if _approved(scene, last, decision, now):
+        case Reason.APPROVAL_NEEDED if _approved(harness, last, decision, now):
             yield "I7", "it is approved"
-        case Reason.DIFF_FAILED | Reason.OUTCOME_UNKNOWN if _sees_again(scene, id, condition):
+        case Reason.DIFF_FAILED | Reason.OUTCOME_UNKNOWN if _sees_again(harness, id, condition):
             yield "I7", "what it could not be compared without is there"
-        case Reason.PUSH_STALLED | Reason.PUSHED_STILL_DIFFERENT if _asked_in_vain(scene, id, condition):
+        case Reason.PUSH_STALLED | Reason.PUSHED_STILL_DIFFERENT if _asked_in_vain(harness, id, condition):
             yield "I7", "a person has asked for a retry since its last push began"
     waiting = [verdict for verdict in decision.verdicts if not verdict.allow]
-    over = waiting and all(_is_over(scene, last, decision, verdict) for verdict in waiting)
+    over = waiting and all(_is_over(harness, last, decision, verdict) for verdict in waiting)
     if over and condition.status is Status.WAITING:
         yield "I7", "nothing of what it waits for is there"
-    yield from _unaware(scene, decision, waiting)
+    yield from _unaware(harness, decision, waiting)
     if condition.next_at is None and _needs_time(condition, waiting):
-        yield "I8", "only time can help it, and it does not say when it comes again"
+        yield "I8", "only time can help it, and it has no time of its next try"
 
 
-def _within_limits(scene: Scene, last: Asset, decision: Decision) -> bool:
+def _within_limits(harness: RandomHarness, last: Asset, decision: Decision) -> bool:
     """Whether a push would be within every limit that admission counts."""
-    content, now = scene.witness.assets(decision.content).get(last.id, last), scene.clock.now()
-    limits = scene.witness.payloads("lehr.RateLimit")
-    with_room = all(scene.witness.has_room(content, limit, now) for limit in limits)
-    return with_room and scene.conduct.has_room(last.id, decision.goal)
+    content, now = harness.witness.assets(decision.content).get(last.id, last), harness.clock.now()
+    limits = harness.witness.payloads("lehr.RateLimit")
+    with_room = all(harness.witness.has_room(content, limit, now) for limit in limits)
+    return with_room and harness.liveness.has_room(last.id, decision.goal)
 
 
-def _has_place(scene: Scene) -> bool:
+def _has_place(harness: RandomHarness) -> bool:
     """Whether a push could begin: none is under way, or about to be, in one of the places."""
-    return len(scene.production.running) < scene.manners.pushes and not scene.process.committing.busy
+    return len(harness.production.running) < harness.profile.pushes and not harness.process.committing.busy
 
 
 def _needs_time(condition: Condition, waiting: list[Verdict]) -> bool:
@@ -134,64 +133,73 @@ def _needs_time(condition: Condition, waiting: list[Verdict]) -> bool:
     )
 
 
-def _near_settled(scene: Scene, id: str) -> bool:
+def _near_settled(harness: RandomHarness, id: str) -> bool:
     """Whether everything ever joined with it is done: a removed asset reports when that was seen."""
-    found = (scene.process.condition(other) for other in scene.witness.joined().get(id, ()))
+    found = (harness.process.condition(other) for other in harness.witness.joined().get(id, ()))
     return all(condition is None or condition.status.settled for condition in found)
 
 
-def _sees_again(scene: Scene, id: str, condition: Condition) -> bool:
+def _sees_again(harness: RandomHarness, id: str, condition: Condition) -> bool:
     """Whether the asset that it is reached through has settled, so that a look would succeed."""
-    other = scene.production.blind.get(id)
+    other = harness.production.blind.get(id)
     if (
         other is None
         or not condition.message.endswith(blinded_by(other))
-        or id in scene.production.look_faults
+        or id in harness.production.look_faults
     ):
         return False
-    settled = scene.process.condition(other)
-    last = scene.witness.last(id)
-    refers = last is not None and other in {item.target for item in scene.site.registry.mentions(last)}
-    there = other in scene.production.values
+    settled = harness.process.condition(other)
+    last = harness.witness.last(id)
+    content = None if last is None else _in_force(harness, last)
+    refers = content is not None and other in {item.target for item in harness.registry.mentions(content)}
+    there = other in harness.production.values
     return refers and there and settled is not None and settled.status is Status.CONVERGED
 
 
-def _approved(scene: Scene, last: Asset, decision: Decision, now: float) -> bool:
+def _approved(harness: RandomHarness, last: Asset, decision: Decision, now: float) -> bool:
     return decision.diff is not None and any(
         control.kind is ControlKind.APPROVAL
         and control.diff_digest == decision.diff.digest()
         and control.selector.matches(last)
-        and control.stands(now)
-        for control in scene.witness.controls.values()
+        and control.is_active(now)
+        for control in harness.witness.controls.values()
     )
 
 
-def _asked_in_vain(scene: Scene, id: str, condition: Condition) -> bool:
-    asked, began = scene.conduct.asked_again.get(id), scene.conduct.began.get(id)
+def _asked_in_vain(harness: RandomHarness, id: str, condition: Condition) -> bool:
+    asked, began = harness.liveness.asked_again.get(id), harness.liveness.began.get(id)
     stalled = condition.status is Status.STALLED
     return stalled and asked is not None and began is not None and began < asked
 
 
-def _is_over(scene: Scene, last: Asset, decision: Decision, verdict: Verdict) -> bool:
+def _in_force(harness: RandomHarness, last: Asset) -> Asset:
+    """The version of an asset that counts now: its last one, or that of its pin."""
+    pin = harness.witness.standing(ControlKind.PIN, last, harness.clock.now())
+    return last if pin is None else harness.witness.assets(pin.incarnation or 0).get(last.id, last)
+
+
+def _is_over(harness: RandomHarness, last: Asset, decision: Decision, verdict: Verdict) -> bool:
     """Whether what a check waited for has happened."""
-    witness, now = scene.witness, scene.clock.now()
+    witness, now = harness.witness, harness.clock.now()
     content = witness.assets(decision.content).get(last.id, last)
+    # A pin may have moved since: a turn that waits for the same again is not recorded.
+    pinned = _in_force(harness, last)
     if verdict.reason == Reason.FROZEN:
         return not any(
             witness.standing(ControlKind.FREEZE, asset, now) is not None
             or witness.declared("lehr.Freeze", asset, now)
-            for asset in (last, content)
+            for asset in (last, content, pinned)
         )
     if verdict.reason == Reason.OUTSIDE_WINDOW:
-        return not (witness.closed(last, now) or witness.closed(content, now))
+        return not any(witness.closed(asset, now) for asset in (last, content, pinned))
     if verdict.reason == Reason.RATE_LIMITED:
         return witness.has_room(content, verdict.check.partition("/")[2], now)
-    return bool(verdict.wait_for) and not any(_differs(scene, decision, id) for id in verdict.wait_for)
+    return bool(verdict.wait_for) and not any(_differs(harness, decision, id) for id in verdict.wait_for)
 
 
-def _differs(scene: Scene, decision: Decision, id: str) -> bool:
+def _differs(harness: RandomHarness, decision: Decision, id: str) -> bool:
     """Whether an asset may still be what another one's turn would wait for."""
-    witness, production, condition = scene.witness, scene.production, scene.process.condition(id)
+    witness, production, condition = harness.witness, harness.production, harness.process.condition(id)
     if id in witness.open or id in production.look_faults:
         return True
     if condition is not None and not condition.status.settled and condition.reason not in _NOTHING_DIFFERS:
@@ -202,20 +210,20 @@ def _differs(scene: Scene, decision: Decision, id: str) -> bool:
     if decision.asset in witness.assets() and "pin" not in decision.evidence:
         content = max(witness.incarnations)
     assets = witness.assets(content)
-    return not _whole(assets, id) or production.values.get(id) != wished(assets, id, scene.site.registry)
+    return not _whole(assets, id) or production.values.get(id) != wished(assets, id, harness.registry)
 
 
-def _unaware(scene: Scene, decision: Decision, waiting: list[Verdict]) -> Iterator[Complaint]:
+def _unaware(harness: RandomHarness, decision: Decision, waiting: list[Verdict]) -> Iterator[Complaint]:
     """I7: an asset that was seen to differ does not count as settled, with the content of both."""
     if "pin" in decision.evidence:
         return
     for id in dict.fromkeys(other for verdict in waiting for other in verdict.wait_for):
-        condition, last = scene.process.condition(id), scene.witness.last(id)
+        condition, last = harness.process.condition(id), harness.witness.last(id)
         if condition is None or condition.reason != Reason.AS_INTENDED or last is None:
             continue
-        pinned = scene.witness.standing(ControlKind.PIN, last, scene.clock.now()) is not None
-        faulty = id in scene.production.look_faults
-        if not pinned and not faulty and _differs(scene, decision, id):
+        pinned = harness.witness.standing(ControlKind.PIN, last, harness.clock.now()) is not None
+        faulty = id in harness.production.look_faults
+        if not pinned and not faulty and _differs(harness, decision, id):
             yield "I7", f"{id}, which it waits for, does not know that it differs"
 
 
@@ -224,30 +232,30 @@ def _whole(assets: dict[str, Asset], id: str) -> bool:
     return id in assets and all(name in assets for name in assets[id].document()["payload"].get("reads", ()))
 
 
-def _intent(scene: Scene, last: Asset, condition: Condition) -> Iterator[Complaint]:
+def _intent(harness: RandomHarness, last: Asset, condition: Condition) -> Iterator[Complaint]:
     """I7: a settled asset is done with what is published, and with every hint."""
-    witness, id = scene.witness, last.id
+    witness, id = harness.witness, last.id
     assets = witness.assets()
     if condition.status is Status.ORPHANED and id in assets:
         yield "I8", "intent has it"
-    if (pin := witness.standing(ControlKind.PIN, last, scene.clock.now())) is not None:
-        yield from _pinned(scene, pin, last, condition)
+    if (pin := witness.standing(ControlKind.PIN, last, harness.clock.now())) is not None:
+        yield from _pinned(harness, pin, last, condition)
         return
     if condition.status is Status.TURNED_DOWN and witness.turndown(last) is None:
         yield "I7", "its turndown is taken back"
-    if condition.reason == Reason.AS_INTENDED and scene.manners.gentle and _whole(assets, id):
-        observed, wish = scene.production.values.get(id), wished(assets, id, scene.site.registry)
+    if condition.reason == Reason.AS_INTENDED and harness.profile.gentle and _whole(assets, id):
+        observed, wish = harness.production.values.get(id), wished(assets, id, harness.registry)
         if observed != wish and witness.turndown(last) is None:
             yield "I7", f"it is {observed!r} in production, not {wish!r}"
 
 
-def _pinned(scene: Scene, pin: Control, last: Asset, condition: Condition) -> Iterator[Complaint]:
+def _pinned(harness: RandomHarness, pin: Control, last: Asset, condition: Condition) -> Iterator[Complaint]:
     """I7: a settled asset is done with what its pin names."""
-    witness, id = scene.witness, last.id
+    witness, id = harness.witness, last.id
     assets = {} if pin.incarnation is None else witness.assets(pin.incarnation)
-    if condition.status is not Status.CONVERGED or not scene.manners.gentle or not _whole(assets, id):
+    if condition.status is not Status.CONVERGED or not harness.profile.gentle or not _whole(assets, id):
         return
-    observed, wish = scene.production.values.get(id), wished(assets, id, scene.site.registry)
+    observed, wish = harness.production.values.get(id), wished(assets, id, harness.registry)
     turned_down = any(witness.turndown(asset) is not None for asset in (last, assets[id]))
     if observed != wish and not turned_down:
         yield "I7", f"it is pinned to {pin.incarnation}, and {observed!r} in production, not {wish!r}"

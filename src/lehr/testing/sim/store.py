@@ -7,6 +7,7 @@ import contextlib
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +20,24 @@ from lehr.testing.world import Crash
 Committed = Callable[[Sequence[Write], Sequence[Any]], None]
 
 
+@contextlib.contextmanager
+def altered(thing: object, **values: object) -> Iterator[None]:
+    """Give attributes of `thing` other values for the time of the block."""
+    before = {name: getattr(thing, name) for name in values}
+    try:
+        for name, value in values.items():
+            setattr(thing, name, value)
+        yield
+    finally:
+        for name, value in before.items():
+            setattr(thing, name, value)
+
+
 class SimulatedStore:
     """One control plane's `lehr.sdk.store.Store` in the state file that they share.
 
     Attributes:
+        read_from: the store as reads find it now.
         out_of_order: commits raise `TransientError`.
         unreadable: reads do.
         misreads: asked at each read; True lets this one raise `TransientError`.
@@ -43,7 +58,7 @@ class SimulatedStore:
         assert self._store._writer is not None
         self._store._writer.execute("PRAGMA busy_timeout = 0")  # others wait with this one
         self._committed = committed
-        self._lagging: SqliteStore | None = None
+        self.read_from = self._store
         self.out_of_order = False
         self.unreadable = False
         self.misreads: Callable[[], bool] = lambda: False
@@ -58,21 +73,36 @@ class SimulatedStore:
         self.intent: Any = _Reads("intent", self)
         self.records: Any = _Reads("records", self)
 
-    @property
-    def read_from(self) -> SqliteStore:
-        """The store as reads find it now."""
-        return self._lagging or self._store
-
     def lag(self) -> None:
         """From now on, reads find the store as it is now, whatever is written."""
         self.catch_up()
-        self._lagging = _copied(self._path)
+        self.read_from = _copied(self._path)
 
     def catch_up(self) -> None:
         """Reads find the store as it is again."""
-        if self._lagging is not None:
-            self._lagging.close()
-            self._lagging = None
+        if self.read_from is not self._store:
+            self.read_from.close()
+            self.read_from = self._store
+
+    @contextlib.contextmanager
+    def lagging(self) -> Iterator[None]:
+        """Within the block, reads find the store as it is now."""
+        self.lag()
+        try:
+            yield
+        finally:
+            self.catch_up()
+
+    def fail_once(self, kind: type) -> None:
+        """Let the next commit with a write of this kind fail, and no other."""
+
+        def fails(writes: Sequence[Write]) -> bool:
+            found = any(isinstance(write, kind) for write in writes)
+            if found:
+                self.fails = lambda writes: False
+            return found
+
+        self.fails = fails
 
     def commit(self, writes: Sequence[Write]) -> list[Any]:
         if self.died.is_set():
@@ -88,9 +118,10 @@ class SimulatedStore:
             self._tear(writes)
             self.die()
         if self.deposed:
-            self.broken.append("I5: a process goes on writing after it was told that its lease is lost")
+            self.broken.append("I5: a process continues writing after it learned that its lease is lost")
         try:
-            with self._full(statements if fails else None):
+            full = _Full(self._store._writer, statements or 0)
+            with altered(self._store, _writer=full) if fails else contextlib.nullcontext():
                 answers = self._store.commit(writes)
         except LeaseLostError:
             self.deposed = True
@@ -99,17 +130,6 @@ class SimulatedStore:
         if self.dies == "after":
             self.die()
         return answers
-
-    @contextlib.contextmanager
-    def _full(self, statements: int | None) -> Iterator[None]:
-        """The disk is full after so many statements."""
-        writer = self._store._writer
-        if statements is not None:
-            self._store._writer = _Full(writer, statements)  # type: ignore[assignment]
-        try:
-            yield
-        finally:
-            self._store._writer = writer
 
     def _tear(self, writes: Sequence[Write]) -> None:
         """Carry out `writes`, and break off before they are committed: none may stay."""
@@ -143,25 +163,18 @@ class _Full:
         self._db = db
         self._left = statements
 
-    def execute(self, statement: str, *values: Any) -> Any:
-        self._count(statement)
-        return self._db.execute(statement, *values)
-
-    def executemany(self, statement: str, *values: Any) -> Any:
-        self._count(statement)
-        return self._db.executemany(statement, *values)
-
-    def _count(self, statement: str) -> None:
-        if statement.startswith(("BEGIN", "ROLLBACK")):
-            return
-        self._left -= 1
-        if self._left < 0:
-            error = sqlite3.OperationalError("database or disk is full")
-            error.sqlite_errorcode = sqlite3.SQLITE_FULL
-            raise error
-
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._db, name)
+        attribute = getattr(self._db, name)
+        return partial(self._counted, attribute) if name in ("execute", "executemany") else attribute
+
+    def _counted(self, execute: Callable[..., Any], statement: str, *values: Any) -> Any:
+        if not statement.startswith(("BEGIN", "ROLLBACK")):
+            self._left -= 1
+            if self._left < 0:
+                error = sqlite3.OperationalError("database or disk is full")
+                error.sqlite_errorcode = sqlite3.SQLITE_FULL
+                raise error
+        return execute(statement, *values)
 
 
 class _Reads:

@@ -17,6 +17,7 @@ import structlog
 from lehr.base.digest import Digest
 from lehr.testing.sim.history import History
 
+S = TypeVar("S")
 T = TypeVar("T")
 
 _CHUNK = 4
@@ -67,17 +68,12 @@ def history_of(seed: int) -> History:
         return history
 
 
-def play_all(seeds: Sequence[int], jobs: int, over: Callable[[], bool] = lambda: False) -> Iterator[Played]:
-    """Play many histories in `jobs` processes, in whatever order they end, until it is `over`."""
-    return spread(play, seeds, jobs, over)
-
-
 def spread(
-    function: Callable[[int], T], seeds: Sequence[int], jobs: int, over: Callable[[], bool] = lambda: False
+    function: Callable[[S], T], items: Sequence[S], jobs: int, over: Callable[[], bool] = lambda: False
 ) -> Iterator[T]:
-    """Call `function` for each seed in `jobs` processes, in whatever order they end, until it is `over`."""
+    """Call `function` for each item in `jobs` processes, in whatever order they end, until it is `over`."""
     size = jobs * _ROUND if jobs > 1 else 1
-    rounds = (seeds[start : start + size] for start in range(0, len(seeds), size))
+    rounds = (items[start : start + size] for start in range(0, len(items), size))
     # Not forked: inherited threads and locks are not reliable.
     pool = multiprocessing.get_context("spawn").Pool(jobs) if jobs > 1 else None
     with pool or contextlib.nullcontext():

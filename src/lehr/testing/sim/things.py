@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from lehr.model.asset import Asset, AssetId
@@ -13,17 +13,18 @@ from lehr.testing.sim.production import Kind
 from lehr.testing.world import THING, Thing
 
 
+def _value(id: AssetId, payload: Callable[[AssetId], Thing]) -> str:
+    own = payload(id)
+    return "+".join([own.value, *(payload(AssetId(other)).value for other in own.reads)])
+
+
 def _wish(target: Target, read: Reader) -> str:
-    payload = read.payload(target.id, Thing)
-    return "+".join([payload.value, *(read.payload(AssetId(id), Thing).value for id in payload.reads)])
+    return _value(target.id, lambda id: read.payload(id, Thing))
 
 
 def wished(assets: Mapping[str, Asset], id: str, registry: Registry) -> str:
     """Intended production of a thing for an incarnation's `assets`, without asking the program."""
-    payload = registry.payload(assets[id], Thing)
-    return "+".join(
-        [payload.value, *(registry.payload(assets[other], Thing).value for other in payload.reads)]
-    )
+    return _value(AssetId(id), lambda id: registry.payload(assets[id], Thing))
 
 
 def _effects(target: Target, read: Reader, intended: Any, observed: Any) -> Effects:

@@ -38,7 +38,7 @@ class Trace:
         return digest_all(msgspec.json.encode(event).decode() for event in self.events)
 
     def story(self, *, writes: bool = False) -> Iterator[str]:
-        """The run as lines to read; what was written only if asked for."""
+        """The run as lines to read; with the writes only if asked for."""
         for event in self.events:
             if writes or event.kind != "write":
                 yield f"{clock(event.at)}  {event.kind:<8}  {event.text}"

@@ -2,65 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Protocol
+from collections.abc import Iterable, Iterator, Mapping
 
-from lehr.base.clock import Clock
 from lehr.model.asset import Asset, AssetId, AssetKey
-from lehr.model.decision import Condition, Status
+from lehr.model.decision import Status
 from lehr.model.diff import Goal
 from lehr.model.reason import Reason
 from lehr.sdk.store import PrunedError
 from lehr.testing.sim.capacity import HELD
-from lehr.testing.sim.process import Process, Site
-from lehr.testing.sim.production import Production
-from lehr.testing.sim.source import Repository
+from lehr.testing.sim.harness import Harness
 from lehr.testing.sim.things import wished
-from lehr.testing.sim.witness import Witness, things
+from lehr.testing.sim.witness import things
 from lehr.testing.world import PARTITION
 
 
-class Judged(Protocol):
-    """The subject: a random history, or anything else that has reached its end.
-
-    Attributes:
-        process: the newest control plane; aside: those in whose place another one has come.
-        lost: assets that stay in trouble.
-    """
-
-    @property
-    def process(self) -> Process: ...
-    @property
-    def aside(self) -> Sequence[Process]: ...
-    @property
-    def lost(self) -> frozenset[str]: ...
-    @property
-    def witness(self) -> Witness: ...
-    @property
-    def site(self) -> Site: ...
-    @property
-    def production(self) -> Production: ...
-    @property
-    def repository(self) -> Repository: ...
-    @property
-    def clock(self) -> Clock: ...
-
-
-def judge(history: Judged) -> list[str]:
+def judge(harness: Harness) -> list[str]:
     """Everything wrong now, one line each."""
     return [
-        *_published(history),
-        *_left_open(history),
-        *_nothing_lost(history),
-        *_at_rest(history),
-        *_as_intended(history),
+        *_published(harness),
+        *_left_open(harness),
+        *_nothing_lost(harness),
+        *_at_rest(harness),
+        *_as_intended(harness),
     ]
 
 
-def whole(history: Judged) -> Iterator[str]:
+def whole(harness: Harness) -> Iterator[str]:
     """Everything wrong with the state as a whole, at the very end."""
-    store, witness = history.process.store, history.witness
-    for damage in store.check(lambda partition: history.site.registry):
+    store, witness = harness.process.store, harness.witness
+    for damage in store.check(lambda partition: harness.registry):
         yield f"I2: {damage.what}: {damage.why}"
     pruned = set()
     for sequence, published in witness.incarnations.items():
@@ -72,7 +42,7 @@ def whole(history: Judged) -> Iterator[str]:
         if {id: asset.digest for id, asset in found.items()} != _digests(published.assets):
             yield f"I2: incarnation {sequence} does not read as on its first day"
     applied = {entry.content for entry in witness.ledger.values() if entry.goal is not Goal.ABSENT}
-    pins = [item for item in witness.controls.values() if item.stands(history.clock.now())]
+    pins = [item for item in witness.controls.values() if item.is_active(harness.clock.now())]
     # Expired controls are pruned, and a clock that goes back does not bring them back.
     pinned = {item.incarnation for item in pins if not (witness.jumped and item.expires_at)}
     for sequence in pruned & {*applied, *pinned, max(witness.incarnations, default=0)}:
@@ -83,46 +53,45 @@ def _digests(assets: Mapping[str, Asset]) -> dict[str, str]:
     return {id: asset.digest for id, asset in assets.items()}
 
 
-def _published(history: Judged) -> Iterator[str]:
+def _published(harness: Harness) -> Iterator[str]:
     """I7 of publishing: the source's declarations are in force."""
-    newest, revision = history.witness.newest, history.repository.newest.revision.revision
-    wanted = history.witness.revisions.get(revision)
-    found = {} if newest is None else {id: asset.digest for id, asset in newest.assets.items()}
-    if wanted != found:
+    newest, revision = harness.witness.newest, harness.repository.newest.revision.revision
+    wanted = harness.witness.revisions.get(revision)
+    if wanted != _digests(harness.witness.assets()):
         yield f"I7: what the source declares is not in force, but {newest and newest.header.name}"
 
 
-def _left_open(history: Judged) -> Iterator[str]:
-    records = history.process.store.records
+def _left_open(harness: Harness) -> Iterator[str]:
+    records = harness.process.store.records
     still = records.open_operations(PARTITION)
     for operation in still:
-        if operation.asset not in history.lost:
+        if operation.asset not in harness.lost:
             yield f"I7: operation {operation.id} of {operation.asset} is still open"
-    used, _until = records.usage(HELD, history.clock.now())
+    used, _until = records.usage(HELD, harness.clock.now())
     if used != len(still):
         yield f"I7: {used} shares are held by {len(still)} pushes"
-    for process in history.aside:
+    for process in harness.processes[:-1]:
         if not process.dead:
-            yield f"I5: {process.name} goes on although another one has taken over"
+            yield f"I5: {process.name} continues although another one has taken over"
 
 
-def _as_intended(history: Judged) -> Iterator[str]:
-    outside = _connected(history, history.lost)
-    for asset in things(history.witness.assets().values()):
+def _as_intended(harness: Harness) -> Iterator[str]:
+    outside = _connected(harness, harness.lost)
+    for asset in things(harness.witness.assets().values()):
         if asset.id not in outside:
-            yield from _converged(history, asset)
-    for id in _departed(history):
+            yield from _converged(harness, asset)
+    for id in _departed(harness):
         if id not in outside:
-            yield from _left_alone_or_removed(history, id)
+            yield from _left_alone_or_removed(harness, id)
 
 
-def _connected(history: Judged, ids: Iterable[str]) -> set[str]:
+def _connected(harness: Harness, ids: Iterable[str]) -> set[str]:
     """`ids`, and everything that is or was joined with one of them by references, in any direction.
 
     Order among dependencies and dependants, and turndowns that wait for referrers, may keep these
     from converging while one of them is in trouble; nothing else may (I9).
     """
-    joined = history.witness.joined()
+    joined = harness.witness.joined()
     found, ahead = set(ids), list(ids)
     while ahead:
         near = joined.get(ahead.pop(), set()) - found
@@ -131,9 +100,9 @@ def _connected(history: Judged, ids: Iterable[str]) -> set[str]:
     return found
 
 
-def _nothing_lost(history: Judged) -> Iterator[str]:
+def _nothing_lost(harness: Harness) -> Iterator[str]:
     """I12: whatever was written is still there."""
-    records, intent, witness = history.process.store.records, history.process.store.intent, history.witness
+    records, intent, witness = harness.process.store.records, harness.process.store.intent, harness.witness
     stored = {item.id for item in records.operations(PARTITION, limit=100_000)}
     for id in witness.admitted:
         if id not in stored and id not in witness.let_prune:
@@ -142,77 +111,66 @@ def _nothing_lost(history: Judged) -> Iterator[str]:
         found = intent.incarnation(PARTITION, sequence)
         if found != published.header:
             yield f"I12: incarnation {sequence} is lost, or another"
-        if published.header.sources[0].revision not in history.repository.kept:
+        if published.header.sources[0].revision not in harness.repository.kept:
             yield f"I2: the revision that {published.header.name} was made from is not kept"
     for id, entry in witness.ledger.items():
         if records.ledger(AssetKey(PARTITION, AssetId(id))) != entry:
             yield f"I12: the ledger's entry of {id} is lost, or another"
 
 
-def _at_rest(history: Judged) -> Iterator[str]:
-    enforcer = history.process.enforcer
-    if not enforcer.at_rest and not history.lost:
-        yield "I7: the Enforcer does not come to rest"
+def _at_rest(harness: Harness) -> Iterator[str]:
+    enforcer = harness.process.enforcer
+    if not enforcer.at_rest and not harness.lost:
+        yield "I7: the Enforcer does not settle"
     for id in sorted(enforcer.unsettled):
-        condition = _condition(history, id)
+        condition = harness.process.condition(id)
         if condition is not None and condition.status.settled:
             yield f"I8: {id} is {condition.status}, and counts as unsettled"
 
 
-def _condition(history: Judged, id: str) -> Condition | None:
-    found = history.process.store.records.standing(AssetKey(PARTITION, AssetId(id)))
-    return None if found is None else found.condition
-
-
-def _converged(history: Judged, asset: Asset) -> Iterator[str]:
+def _converged(harness: Harness, asset: Asset) -> Iterator[str]:
     """I7: production matches intent. Only intent itself holds an asset then."""
-    condition = _condition(history, asset.id)
+    condition = harness.process.condition(asset.id)
     if condition is None:
         yield f"I8: nothing is known of {asset.id}"
         return
     stands = (condition.status, condition.reason)
-    observed = history.production.values.get(asset.id)
-    wish = wished(history.witness.assets(), asset.id, history.site.registry)
-    if history.witness.turndown(asset) is None:
-        wanted, allowed = (
-            wish,
-            {(Status.CONVERGED, Reason.AS_INTENDED)},
-        )
-    elif history.witness.stays(asset.id):
-        wanted, allowed = (
-            wish,
-            {(Status.WAITING, Reason.STILL_REFERENCED)},
-        )
+    observed = harness.production.values.get(asset.id)
+    wanted: str | None = wished(harness.witness.assets(), asset.id, harness.registry)
+    if harness.witness.turndown(asset) is None:
+        expected = (Status.CONVERGED, Reason.AS_INTENDED)
+    elif harness.witness.stays(asset.id):
+        expected = (Status.WAITING, Reason.STILL_REFERENCED)
     else:
-        wanted, allowed = None, {(Status.TURNED_DOWN, Reason.REMOVED)}
-    if stands not in allowed:
-        yield f"I7: {asset.id} is {stands}, not {allowed}: {condition.message}"
-    if (entry := history.witness.ledger.get(asset.id)) is None:
-        yield f"I12: {asset.id} stands as {stands}, and the ledger does not know it"
+        expected, wanted = (Status.TURNED_DOWN, Reason.REMOVED), None
+    if stands != expected:
+        yield f"I7: {asset.id} is {stands}, not {expected}: {condition.message}"
+    if (entry := harness.witness.ledger.get(asset.id)) is None:
+        yield f"I12: {asset.id} is {stands}, and is not in the ledger"
     elif (entry.goal is Goal.ABSENT) is not (wanted is None):
-        yield f"I12: {asset.id} stands as {stands}, and as {entry.goal} in the ledger"
+        yield f"I12: {asset.id} is {stands}, and {entry.goal} in the ledger"
     if observed != wanted:
-        yield f"I7: {asset.id} is {observed!r} in production, not {wanted!r}, and stands as {stands}"
+        yield f"I7: {asset.id} is {observed!r} in production, not {wanted!r}, with status {stands}"
 
 
-def _departed(history: Judged) -> list[str]:
-    witness = history.witness
+def _departed(harness: Harness) -> list[str]:
+    witness = harness.witness
     known = {asset.id for item in witness.incarnations.values() for asset in things(item.assets.values())}
     return sorted(known - witness.assets().keys())
 
 
-def _left_alone_or_removed(history: Judged, id: str) -> Iterator[str]:
+def _left_alone_or_removed(harness: Harness, id: str) -> Iterator[str]:
     """I4: assets that left intent with a turndown are removed; released ones stay, and are reported."""
-    condition, last = _condition(history, id), history.witness.last(id)
+    condition, last = harness.process.condition(id), harness.witness.last(id)
     assert last is not None
     if condition is None:
         return  # It left before anybody had looked at it.
-    if history.witness.turndown(last) is None:
+    if harness.witness.turndown(last) is None:
         if condition.status is not Status.ORPHANED:
-            yield f"I8: {id} was let go, and stands as {condition.status} {condition.reason}"
+            yield f"I8: {id} was let go, and is {condition.status} {condition.reason}"
         return
-    entry = history.witness.ledger.get(id)
+    entry = harness.witness.ledger.get(id)
     if condition.status is not Status.TURNED_DOWN:
-        yield f"I7: {id} left with a turndown, and stands as {condition.status} {condition.reason}"
+        yield f"I7: {id} left with a turndown, and is {condition.status} {condition.reason}"
     elif entry is None or entry.goal is not Goal.ABSENT:
-        yield f"I7: {id} is said to be turned down, which the ledger does not know"
+        yield f"I7: {id} is reported as turned down, and the ledger does not have it as absent"

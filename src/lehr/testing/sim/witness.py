@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from lehr.base.diagnostics import errors
 from lehr.base.digest import digest, short
@@ -25,7 +26,7 @@ from lehr.model.decision import Decision
 from lehr.model.diff import Goal, Target
 from lehr.model.incarnation import Incarnation
 from lehr.model.merkle import incarnation_digest
-from lehr.model.operation import LedgerEntry, Operation, Result
+from lehr.model.operation import LedgerEntry, Operation, Purpose, Result
 from lehr.model.selector import parse_selector
 from lehr.model.types import Registry
 from lehr.model.writes import (
@@ -36,8 +37,8 @@ from lehr.model.writes import (
     LiftControl,
     Prune,
     Publish,
-    Record,
     RecordAttempt,
+    RecordDecision,
     SetControl,
     TakeLease,
     Write,
@@ -116,16 +117,16 @@ class Witness:
         self.epoch = 0
         self._applied: dict[str, int] = {}
         self._starts: deque[_Start] = deque(maxlen=256)
-        self._answers: dict[type, Callable[[Any, Any], None]] = {
+        self._answers: dict[type, Callable[[Any, Any], object]] = {
             Publish: self._published,
             Admit: self._admit,
             Finish: self._finish,
-            Adopt: lambda write, answer: self._enter(write.ledger),
-            Record: lambda write, answer: self._decided(write.decision),
+            Adopt: lambda write, answer: self.ledger.update({write.ledger.asset: write.ledger}),
+            RecordDecision: lambda write, answer: self._decided(write.decision),
             RecordAttempt: lambda write, answer: self._attempted(write.attempt),
             SetControl: self._set,
             Prune: lambda write, answer: self._pruned(),
-            LiftControl: lambda write, answer: self._lifted(write.id),
+            LiftControl: lambda write, answer: self.controls.pop(write.id, None),
             TakeLease: lambda write, answer: setattr(self, "epoch", answer),
         }
 
@@ -134,6 +135,10 @@ class Witness:
     @property
     def newest(self) -> Published | None:
         return self.incarnations[max(self.incarnations)] if self.incarnations else None
+
+    def operation(self, id: str) -> Operation | None:
+        """The open operation with this id."""
+        return next((item for item in self.open.values() if item.id == id), None)
 
     def assets(self, sequence: int | None = None) -> dict[str, Asset]:
         """Of an incarnation, by default the newest."""
@@ -149,15 +154,17 @@ class Witness:
 
     def standing(self, kind: ControlKind, asset: Asset, now: float) -> Control | None:
         """The last active control of `kind` over an asset."""
-        found = [
-            item
-            for item in self.controls.values()  # in the order in which they were given
-            if item.kind is kind
-            and _stands(item, now)
-            and selected(item.selector, asset)
-            and not (self.jumped and item.expires_at)  # it may have run out before the clock went back
-        ]
+        # One that ends may have run out before the clock went back.
+        found = [item for item in self._active(kind, asset, now) if not (self.jumped and item.expires_at)]
         return found[-1] if found else None
+
+    def _active(self, kind: ControlKind, asset: Asset, now: float) -> list[Control]:
+        """All of `kind` over an asset, in the order in which they were given."""
+        return [
+            item
+            for item in self.controls.values()
+            if item.kind is kind and _stands(item, now) and selected(item.selector, asset)
+        ]
 
     def declared(self, type: str, asset: Asset, now: float) -> bool:
         """Whether a governing asset of `type` selects this one in the newest incarnation, and is active."""
@@ -174,22 +181,14 @@ class Witness:
 
     def closed(self, asset: Asset, now: float) -> list[str]:
         """Calendars that let no push of an asset go at `now`, and that are not overridden."""
+        overridden = {item.check for item in self._active(ControlKind.OVERRIDE, asset, now)}
         return [
             id
             for id, payload in self.payloads("lehr.Calendar").items()
             if selected(payload["select"], asset)
             and not open_at(payload, now)
-            and not (payload["override"] and self._overridden(id, asset, now))
+            and not (payload["override"] and id in overridden)
         ]
-
-    def _overridden(self, calendar: str, asset: Asset, now: float) -> bool:
-        return any(
-            item.kind is ControlKind.OVERRIDE
-            and item.check == calendar
-            and _stands(item, now)
-            and selected(item.selector, asset)
-            for item in self.controls.values()
-        )
 
     def turndown(self, asset: Asset) -> Turndown | None:
         return self._registry.addon(asset, TURNDOWN, Turndown)
@@ -223,17 +222,25 @@ class Witness:
         )
 
     def _cared_for(self) -> list[Asset]:
+        """Assets that are in production or will be, among them what was removed and is needed again."""
         ids = {id for item in self.incarnations.values() for id in item.assets}
-        found = []
+        found: list[Asset] = []
+        removed: list[Asset] = []
         for id in sorted(ids):
             asset = self.last(id)
             assert asset is not None
             entry = self.ledger.get(id)
             # An asset back in intent is managed before any look at it.
             leaves = id not in self.assets() or self.turndown(asset) is not None
-            removed = leaves and entry is not None and entry.goal is Goal.ABSENT
-            if not removed and (id in self.assets() or self.turndown(asset) is not None):
+            if leaves and entry is not None and entry.goal is Goal.ABSENT:
+                removed.append(asset)
+            elif id in self.assets() or self.turndown(asset) is not None:
                 found.append(asset)
+        wanted = {asset.id for asset in removed if self.turndown(asset) is not None}
+        for asset in found:  # which grows
+            targets = {item.target for item in self._registry.mentions(asset)}
+            found += [other for other in removed if other.id in targets & wanted]
+            wanted -= targets
         return found
 
     # --- what is written -----------------------------------------------------------
@@ -242,9 +249,9 @@ class Witness:
         """These writes have become durable."""
         for write, answer in zip(writes, answers, strict=True):
             self.reached.update(paths_of(write, answer))
-            take_up = self._answers.get(type(write))
-            if take_up is not None:
-                take_up(write, answer)
+            take = self._answers.get(type(write))
+            if take is not None:
+                take(write, answer)
             if not isinstance(write, KeepLease):
                 self._trace.note("write", f"{type(write).__name__} {_told(write, answer)}")
 
@@ -252,17 +259,18 @@ class Witness:
         """A push begins in production."""
         admitted = self.open.get(target.id)
         if admitted is None or admitted.id != operation.id:
-            self._broken("I3", f"push of {target.id} without an open operation")
+            self.broken("I3", f"push of {target.id} without an open operation")
         if operation.id in self._begun:
-            self._broken("I5", f"operation {operation.id} of {target.id} is pushed a second time")
+            self.broken("I5", f"operation {operation.id} of {target.id} is pushed a second time")
         if operation.epoch != self.epoch and not self.fenced:
-            self._broken("I5", f"push of {target.id} under a lease that is lost")
+            self.broken("I5", f"push of {target.id} under a lease that is lost")
         same = (target.incarnation, target.goal) == (operation.content, operation.goal)
         if not same:
-            self._broken("I1", f"push of {target.id} to another target than was admitted")
+            self.broken("I1", f"push of {target.id} to another target than was admitted")
         self._begun.add(operation.id)
 
-    def _broken(self, rule: str, what: str) -> None:
+    def broken(self, rule: str, what: str) -> None:
+        """Report that `rule` is broken."""
         self.violations.append(f"{rule}: {what}")
 
     def _published(self, write: Publish, answer: object) -> None:
@@ -274,7 +282,7 @@ class Witness:
         for id in write.candidate.removals:
             del assets[id]
             if self.turndown(before[id]) is None and id not in self.let_go and before[id].type == THING:
-                self._broken("I4", f"{id} is gone from intent, and nobody has turned it down or let it go")
+                self.broken("I4", f"{id} is gone from intent, and was not turned down or let go")
         self._guarded(write, before, assets)
         self.incarnations[answer.sequence] = Published(answer, assets)
         self._as_declared(write, answer, assets)
@@ -286,14 +294,14 @@ class Witness:
         declared = self.revisions.get(revision)
         found = {id: str(asset.digest) for id, asset in assets.items()}
         if declared is None:
-            self._broken("I4", f"{incarnation.name} is published from a revision that is not whole")
+            self.broken("I4", f"{incarnation.name} is published from a revision that is not whole")
         elif declared != found:
             differing = sorted(
                 id for id in declared.keys() | found.keys() if declared.get(id) != found.get(id)
             )
-            self._broken("I11", f"{incarnation.name} is not what its revision declares: {differing}")
+            self.broken("I11", f"{incarnation.name} is not what its revision declares: {differing}")
         if incarnation.digest != incarnation_digest((asset.id, asset.digest) for asset in assets.values()):
-            self._broken("I2", f"the digest of {incarnation.name} is not that of its assets")
+            self.broken("I2", f"the digest of {incarnation.name} is not that of its assets")
 
     def _guarded(self, write: Publish, before: dict[str, Asset], after: dict[str, Asset]) -> None:
         """I4: one change takes away only so much, unless exactly that was acknowledged."""
@@ -308,7 +316,7 @@ class Witness:
                 and (id not in after or self.turndown(after[id]) is not None)
             ]
             if len(lost) > GUARDED["floor"] and len(lost) * 100 > GUARDED["percent"] * len(kept):
-                self._broken("I4", f"one change takes away {sorted(lost)} of {len(kept)}, beyond the guard")
+                self.broken("I4", f"one change takes away {sorted(lost)} of {len(kept)}, beyond the guard")
 
     def lifted(self, request: Lift, before: Iterable[Control], now: float) -> None:
         """A person got the answer that controls are lifted: those that were asked for, and no others."""
@@ -322,17 +330,17 @@ class Witness:
             covered = covered or (plain and set(control.selector.ids) <= set(asked.ids))
             meant = str(control.kind) == request.kind and covered
             if meant and control.id in self.controls:
-                self._broken("I12", f"{control.kind} of {control.selector} is said to be lifted, and stands")
+                self.broken("I12", f"{control.kind} of {control.selector} counts as lifted, and is active")
             if not meant and control.id not in self.controls:
-                self._broken("I12", f"{control.kind} of {control.selector} is gone, and nobody lifted it")
+                self.broken("I12", f"{control.kind} of {control.selector} is gone, and was not lifted")
 
     def promised(self, request: Controlling, id: str) -> None:
         """A person was answered that control `id` is active: it is durable, and what was asked for (I12)."""
         control = self.controls.get(id)
         if control is None:
-            self._broken("I12", f"control {id} is said to stand, and is not written")
+            self.broken("I12", f"control {id} is reported as active, and is not written")
         elif isinstance(request, Approve) and control.diff_digest != request.diff_digest:
-            self._broken("I4", f"approval {id} is for another diff than the one that was seen")
+            self.broken("I4", f"approval {id} is for another diff than the one that was seen")
 
     def _pruned(self) -> None:
         """Pushes that have ended, but for each asset's last and the one that production holds."""
@@ -344,21 +352,18 @@ class Witness:
         if answer is None:
             self.controls[write.control.id] = write.control
 
-    def _lifted(self, id: str) -> None:
-        self.controls.pop(id, None)
-
     def _admit(self, write: Admit, answer: object) -> None:
         if answer is not None:
             return
         operation, decision = write.operation, write.decision
         if operation.asset in self.open:
-            self._broken("I5", f"two open operations of {operation.asset}")
+            self.broken("I5", f"two open operations of {operation.asset}")
         if decision is None or decision.operation != operation.id:
-            self._broken("I3", f"operation of {operation.asset} without a decision")
+            self.broken("I3", f"operation of {operation.asset} without a decision")
         else:
             self._decided(decision)
             if not all(verdict.allow for verdict in decision.verdicts):
-                self._broken("I3", f"{operation.asset} was admitted although a check waits")
+                self.broken("I3", f"{operation.asset} was admitted although a check waits")
         asset = self._content_of(operation, pinned=decision is not None and "pin" in decision.evidence)
         if asset is not None:
             self._held(operation, asset)
@@ -379,15 +384,17 @@ class Witness:
         content = self.assets(operation.content).get(id)
         pin = self.standing(ControlKind.PIN, last, operation.started_at)
         if content is None:
-            self._broken("I1", f"{id} is pushed from {operation.content}, which does not have it")
+            self.broken("I1", f"{id} is pushed from {operation.content}, which does not have it")
             return None
         if pin is not None and operation.content != pin.incarnation:
-            self._broken("I6", f"{id} is pinned to {pin.incarnation} and pushed from {operation.content}")
+            self.broken("I6", f"{id} is pinned to {pin.incarnation} and pushed from {operation.content}")
         if pin is None:
+            if operation.purpose is Purpose.ROLLBACK:
+                self.broken("I6", f"{id} is rolled back without a pin")
             if content.digest != last.digest:
-                self._broken("I1", f"{id} is pushed from {operation.content}, which is not how it stands")
+                self.broken("I1", f"{id} is pushed from {operation.content}, which is not its content")
             if operation.content < self._applied.get(id, 0):
-                self._broken(
+                self.broken(
                     "I6", f"{id} goes back from {self._applied[id]} to {operation.content} without a pin"
                 )
             self._applied[id] = operation.content
@@ -401,19 +408,17 @@ class Witness:
         id, now = operation.asset, operation.started_at
         last = self.last(id)
         assert last is not None
-        for kind in (ControlKind.PAUSE, ControlKind.FREEZE):
-            found = self.standing(kind, last, now) or (
-                self.standing(kind, content, now) if kind is ControlKind.FREEZE else None
-            )
-            if found is not None:
-                self._broken("I3", f"{id} is pushed while control {found.id} stands")
-        for type in ("lehr.Freeze", "lehr.ObserveOnly"):
-            if self.declared(type, last, now) or (
-                type == "lehr.Freeze" and self.declared(type, content, now)
-            ):
-                self._broken("I3", f"{id} is pushed while a {type} selects it")
+        for asset, kind, type in (
+            (last, ControlKind.PAUSE, "lehr.ObserveOnly"),
+            (last, ControlKind.FREEZE, "lehr.Freeze"),
+            (content, ControlKind.FREEZE, "lehr.Freeze"),
+        ):
+            if (found := self.standing(kind, asset, now)) is not None:
+                self.broken("I3", f"{id} is pushed while control {found.id} is active")
+            if self.declared(type, asset, now):
+                self.broken("I3", f"{id} is pushed while a {type} selects it")
         if not self.jumped and (closed := self.closed(last, now)):
-            self._broken("I3", f"{id} is pushed while {closed[0]} is closed")
+            self.broken("I3", f"{id} is pushed while {closed[0]} is closed")
 
     def _taken_out(self, operation: Operation, content: Asset) -> None:
         id, goal, now = operation.asset, operation.goal, operation.started_at
@@ -421,10 +426,10 @@ class Witness:
             return
         addon = self.turndown(content)
         if addon is None:
-            self._broken("I4", f"{id} goes to {goal} although content {operation.content} asks for none")
+            self.broken("I4", f"{id} goes to {goal} although content {operation.content} asks for none")
             return
         if self.referrers(id):
-            self._broken("I4", f"{id} goes to {goal} although {self.referrers(id)} refer to it")
+            self.broken("I4", f"{id} goes to {goal} although {self.referrers(id)} refer to it")
         if goal is Goal.ABSENT and not self.jumped:
             entry, last = self.ledger.get(id), self.last(id)
             # The newest intent for it decides how long it stays fenced, also where a pin holds it.
@@ -434,7 +439,7 @@ class Witness:
                 and entry.goal is Goal.FENCED
                 and now < entry.at + addon.fence_seconds - _ROUNDING
             ):
-                self._broken("I4", f"{id} is removed before its fence has stood")
+                self.broken("I4", f"{id} is removed before its fence is old enough")
 
     def _goes_on(self, operation: Operation, content: Asset) -> None:
         """I4: what is turned down, and no longer needed, goes from stage to stage and never back."""
@@ -445,7 +450,7 @@ class Witness:
         if entry is None or overtaken or not leaves or self.referrers(id):
             return
         if _STAGES.index(operation.goal) < _STAGES.index(entry.goal):
-            self._broken("I4", f"{id} goes back from {entry.goal} to {operation.goal}")
+            self.broken("I4", f"{id} goes back from {entry.goal} to {operation.goal}")
 
     def _approved(self, operation: Operation, decision: Decision | None) -> None:
         diff = None if decision is None else decision.diff
@@ -458,11 +463,11 @@ class Witness:
             and _stands(item, operation.started_at)
             for item in self.controls.values()
         ):
-            self._broken("I4", f"{operation.asset} is destroyed without an approval")
+            self.broken("I4", f"{operation.asset} is destroyed without an approval")
 
     def _limits(self, operation: Operation, asset: Asset | None) -> None:
         if self.capacity is not None and len(self.open) >= self.capacity:
-            self._broken("I3", f"{operation.asset} is admitted beyond the capacity")
+            self.broken("I3", f"{operation.asset} is admitted beyond the capacity")
         if asset is None or self.jumped:
             return
         for id, payload in self.payloads("lehr.RateLimit").items():
@@ -472,7 +477,7 @@ class Witness:
             latest = max(operation.started_at, *(item.at for item in self._starts), 0.0)
             # Starts counted for less time, before the limit changed, may be forgotten.
             if self._used(asset, id, payload, latest, payload) >= payload["pushes"]:
-                self._broken("I3", f"{operation.asset} is admitted beyond the rate limit {id}")
+                self.broken("I3", f"{operation.asset} is admitted beyond the rate limit {id}")
             self._starts.append(_Start(operation.started_at, _counted_for(asset, id, payload), payload))
 
     def has_room(self, asset: Asset, id: str, now: float) -> bool:
@@ -490,15 +495,15 @@ class Witness:
         return sum(1 for item in counted if by is None or item.payload == by)
 
     def _finish(self, write: Finish, answer: object) -> None:
-        found = [item for item in self.open.values() if item.id == write.operation]
-        if not found or write.outcome.result is Result.UNKNOWN:
+        operation = self.operation(write.operation)
+        if operation is None:
             return
-        del self.open[found[0].asset]
+        if write.outcome.result is Result.UNKNOWN:
+            self.open[operation.asset] = replace(operation, result=Result.UNKNOWN)
+            return
+        del self.open[operation.asset]
         if write.ledger is not None:
-            self._enter(write.ledger)
-
-    def _enter(self, entry: LedgerEntry) -> None:
-        self.ledger[entry.asset] = entry
+            self.ledger[write.ledger.asset] = write.ledger
 
     def _decided(self, decision: Decision) -> None:
         id, condition = decision.asset, decision.condition
@@ -506,18 +511,18 @@ class Witness:
         self.decisions[id] = decision
         self._trace.note("decision", f"{id} is {condition.status} {condition.reason}: {condition.message}")
         if not 1 <= decision.governing <= max(self.incarnations, default=0):
-            self._broken("I1", f"decision on {id} is governed by {decision.governing}, which is none")
+            self.broken("I1", f"decision on {id} is governed by {decision.governing}, which does not exist")
         if decision.content > decision.governing and "pin" not in decision.evidence:
-            self._broken("I1", f"decision on {id} has content {decision.content} of the future")
+            self.broken("I1", f"decision on {id} has content {decision.content} of the future")
         if not condition.status.settled and not (condition.message and condition.unblock):
-            self._broken("I8", f"{id} is {condition.status} {condition.reason}, and that is all")
+            self.broken("I8", f"{id} is {condition.status} {condition.reason}, and that is all")
         if before is not None and before.condition.key() == condition.key() and not self._came_back(id):
-            self._broken("I8", f"decision on {id} is recorded again: {condition.reason}")
+            self.broken("I8", f"decision on {id} is recorded again: {condition.reason}")
 
     def _attempted(self, attempt: Attempt) -> None:
         failed = attempt.publication in (Publication.REFUSED, Publication.UNREADABLE)
         if failed and not errors(attempt.diagnostics):
-            self._broken("I8", f"a revision is {attempt.publication.value}, and nothing says why")
+            self.broken("I8", f"a revision is {attempt.publication.value}, and no diagnostic explains why")
 
     def _came_back(self, id: str) -> bool:
         """Whether the asset may have been forgotten in between, because intent had let it go."""
@@ -539,11 +544,6 @@ def open_at(calendar: dict[str, Any], now: float) -> bool:
 def _minutes(time: str) -> int:
     hours, minutes = time.split(":")
     return int(hours) * 60 + int(minutes)
-
-
-def _key(asset: Asset, limit: str, payload: dict[str, Any]) -> tuple[str, ...]:
-    """The rate limit's key for a push of an asset."""
-    return limit, *(_group(asset, term) for term in payload["group_by"])
 
 
 def _counted_for(asset: Asset, limit: str, payload: dict[str, Any]) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lehr.base.documents import MAX_DEPTH, load
-from lehr.base.documents.toml_places import _TOKEN
+from lehr.base.documents.toml_nodes import _TOKEN
 
 ASSETS = """\
 # two assets

@@ -19,6 +19,7 @@ from lehr.plugins.balancer.running_state import NOTHING, Host, Running
 from lehr.plugins.process.payload import PROCESS, Port, Process
 from lehr.plugins.process.payload import TYPES as PROCESS_TYPES
 from lehr.testing.plugins import FixedReader, target_of
+from tests.codes import raises
 
 REGISTRY = Registry((*TYPES, *PROCESS_TYPES))
 
@@ -51,7 +52,7 @@ def as_planned(plan: Plan) -> tuple[dict[str, bytes], Running]:
         weights=weights if weights and any(weights.values()) else None,
         pools={
             name: tuple(
-                Host(address, draining=False, failover=failover, requests=0, pending=False)
+                Host(address, draining=False, failover=failover, requests=0, total=0, pending=False)
                 for failover, some in ((False, pool.endpoints), (True, pool.failover))
                 for address in some
             )
@@ -152,7 +153,7 @@ def test_a_turndown_loses_all_capacity_when_it_drains_and_none_after() -> None:
     present = plan_of(web, job(3))
     drained, absent = (plan_of(web, job(3), goal=goal) for goal in (Goal.DRAINED, Goal.ABSENT))
     assert changed(present, drained).effects.capacity == -3
-    assert changed(present, drained).changes[0] == Change("health", "failing", "passed on")
+    assert changed(present, drained).changes[0] == Change("health", "failing", "forwarded")
     assert changed(drained, absent).effects.capacity == 0
     assert changed(drained, present).effects.capacity == 3
 
@@ -171,18 +172,18 @@ def test_a_diff_is_short() -> None:
 
 
 @pytest.mark.parametrize(
-    ("backends", "words"),
+    ("backends", "code", "named"),
     [
-        ({"jobs": [{"asset": "no", "port": "http"}]}, "there is no job no"),
-        ({"jobs": [{"asset": "job", "port": "web"}]}, "has no port web.*name one of its ports: http"),
-        ({"jobs": [{"asset": "eu", "port": "http"}]}, "has no replicas"),
-        ({"balancers": [{"asset": "job"}]}, "is a lehr.Process"),
-        ({"balancers": [{"asset": "no"}]}, "has no asset no"),
-        ({"balancers": [{"asset": "web"}]}, "in a circle: web to web"),
+        ({"jobs": [{"asset": "no", "port": "http"}]}, "BAL115", "job no"),
+        ({"jobs": [{"asset": "job", "port": "web"}]}, "BAL117", "web.*http"),
+        ({"jobs": [{"asset": "eu", "port": "http"}]}, "BAL116", "eu"),
+        ({"balancers": [{"asset": "job"}]}, "", "lehr.Process"),
+        ({"balancers": [{"asset": "no"}]}, "", "asset no"),
+        ({"balancers": [{"asset": "web"}]}, "BAL114", "web to web"),
     ],
 )
-def test_references_that_lead_nowhere_stall(backends: dict[str, Any], words: str) -> None:
-    with pytest.raises(StalledError, match=words):
+def test_references_that_lead_nowhere_stall(backends: dict[str, Any], code: str, named: str) -> None:
+    with raises(code, StalledError, match=named):
         plan_of(balancer("web", backends), job(1), EU)
 
 

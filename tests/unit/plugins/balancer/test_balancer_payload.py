@@ -41,7 +41,7 @@ def test_addresses_are_an_ip_and_a_port(field: str, address: str) -> None:
 
 
 def test_admin_is_on_loopback_and_listen_unless_allowed() -> None:
-    assert "whoever reaches it controls Envoy" in problem(admin="0.0.0.0:9901")
+    assert "anyone who can reach it controls Envoy" in problem(admin="0.0.0.0:9901")
     assert "listen_any_host" in problem(listen="0.0.0.0:80")
     msgspec.convert({**GOOD, "listen": "0.0.0.0:80", "listen_any_host": True}, LoadBalancer)
     msgspec.convert({**GOOD, "listen": "[::1]:80"}, LoadBalancer)

@@ -40,8 +40,8 @@ def test_plain_paths_are_allowed(path: str) -> None:
         ("a\x7f", "control character"),
         ("x" * 256 + "/a", "255 bytes"),
         ("ü" * 122, "name of more than"),
-        (".a.lehr-tmp", "Lehr uses itself"),
-        ("a.lehr-fenced", "Lehr uses itself"),
+        (".a.lehr-tmp", r"\.lehr-tmp or"),
+        ("a.lehr-fenced", r"\.lehr-fenced,"),
         ("a/" * 2500 + "b", "length <= 4000"),
     ],
     ids=lambda text: repr(text)[:20],
@@ -66,7 +66,7 @@ def test_content_is_given_exactly_once(fields: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("mode", ["0644", "0604", "0601", "4607"])
 def test_a_secret_is_not_for_everybody(mode: str) -> None:
-    with pytest.raises(msgspec.ValidationError, match="everybody"):
+    with pytest.raises(msgspec.ValidationError, match=f"{mode}.*0600"):
         load(path="a", content_secret={"secret": "env:A"}, mode=mode)
     assert load(path="a", content_secret={"secret": "env:A"}, mode="0640").data == b""
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from lehr.plugins.process.incidents import WINDOW, notes
 from lehr.plugins.process.observation import Observation, Program, State
+from lehr.plugins.process.plugin import WINDOW, notes
 
 NOW = 1_800_000_000.0
 
@@ -41,10 +41,9 @@ def test_the_words_change_only_with_a_new_crash() -> None:
 @pytest.mark.parametrize(("count", "least"), [(6, 5), (12, 10), (51, 50)])
 def test_a_crash_loop_changes_its_words_ever_less_often(count: int, least: int) -> None:
     [line] = told(*(NOW - count + item for item in range(count)))
-    assert (
-        line
-        == f"replica 0 keeps crashing: it was killed by SIGKILL, restarted by supervisord over {least} times"
-    )
+    assert line.startswith("replica 0 keeps crashing")
+    assert "SIGKILL" in line
+    assert f" {least} times" in line
 
 
 def test_of_many_replicas_a_few_are_told() -> None:

@@ -116,13 +116,13 @@ def test_nothing_superfluous_is_removed_before_the_rest_has_worked() -> None:
     assert order(new, running(old)) == [("roll", 0), ("remove", 2), ("remove", 1)]
 
 
-def test_an_unhealthy_replica_differs_and_is_mended() -> None:
+def test_an_unhealthy_replica_differs_and_is_repaired() -> None:
     intended = replicas(2)
     health = {1: Health.UNHEALTHY}
     found = diff(intended, running(intended), health)
     assert changes(found) == [("replicas/1/health", "healthy", "unhealthy")]
     assert found.effects.capacity == 1
-    assert order(intended, running(intended), health) == [("mend", 1)]
+    assert order(intended, running(intended), health) == [("repair", 1)]
 
 
 def test_ports_that_move_up_are_freed_from_the_top() -> None:

@@ -86,7 +86,7 @@ def check(
     try:
         partitions = _partitions(db)
     except failures as error:
-        yield Damage("the tables could not be looked at", f"{type(error).__name__}: {error}")
+        yield Damage("the tables could not be read", f"{type(error).__name__}: {error}")
         return
     for partition in partitions:
         with contextlib.closing(history.Replay(partition)) as replay:
@@ -97,7 +97,7 @@ def check(
             f"the rows of {table.name}", functools.partial(checksums.check, db, table, advance)
         )
     yield from finished("reservations", lambda: records.check_reservations(db))
-    yield from finished("what was imported", lambda: imported.check(db, advance))
+    yield from finished("imported incarnations", lambda: imported.check(db, advance))
 
 
 def _steps(

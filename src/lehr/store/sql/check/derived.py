@@ -10,8 +10,8 @@ from lehr.base.digest import Digest
 from lehr.model.asset import Asset, AssetId, Partition
 from lehr.model.damage import REBUILD, Advance, Damage, TypesOf
 from lehr.model.types import Registry
-from lehr.store.sql.check.merging import gathered, side_by_side
 from lehr.store.sql.check.records import newest_of
+from lehr.store.sql.check.row_pairs import gathered, side_by_side
 from lehr.store.sql.session import Session
 
 _CURRENT = """
@@ -84,12 +84,12 @@ def _differs(
     stored: Iterable[tuple[str, ...]],
     expected: Iterable[tuple[str, ...]],
 ) -> Damage:
-    def said(items: Iterable[tuple[str, ...]]) -> str:
+    def listed(items: Iterable[tuple[str, ...]]) -> str:
         return ", ".join(sorted(" ".join(item) for item in items)) or "nothing"
 
     return Damage(
-        f"what asset {id} of {partition} {verb} is stored wrongly",
-        f"it is {said(expected)}, and {said(stored)} is stored",
+        f"the record of what asset {id} of {partition} {verb} is wrong",
+        f"it is {listed(stored)}, and should be {listed(expected)}",
         REBUILD,
     )
 
@@ -97,10 +97,10 @@ def _differs(
 def _of_none(db: Session, partition: Partition) -> Iterator[Damage]:
     newest = newest_of(db, partition)
     strays = {
-        "a reference is stored of": "SELECT DISTINCT source FROM mention m WHERE partition = :partition"
+        "there is a reference of": "SELECT DISTINCT source FROM mention m WHERE partition = :partition"
         " AND until IS NULL AND NOT EXISTS"
         " (SELECT 1 FROM asset_current c WHERE c.partition = m.partition AND c.id = m.source)",
-        "a claim is stored of": "SELECT DISTINCT asset FROM claim_current m WHERE partition = :partition"
+        "there is a claim of": "SELECT DISTINCT asset FROM claim_current m WHERE partition = :partition"
         " AND NOT EXISTS (SELECT 1 FROM asset_current c WHERE c.partition = m.partition AND c.id = m.asset)",
     }
     for what, query in strays.items():

@@ -17,7 +17,7 @@ from lehr.model.damage import REBUILD, Advance, Damage, TypesOf
 from lehr.model.incarnation import Incarnation
 from lehr.model.merkle import bucket_digest, bucket_of, root_digest
 from lehr.model.origins import origin_of
-from lehr.store.sql.check.merging import side_by_side
+from lehr.store.sql.check.row_pairs import side_by_side
 from lehr.store.sql.session import Session
 
 _header = msgspec.json.Decoder(Incarnation)
@@ -134,7 +134,7 @@ def check(
         if sequence not in headers:
             yield Damage(
                 f"there are assets of incarnation {partition}@{sequence}, which does not exist",
-                f"{replay.added + replay.changed + replay.removed} versions name it",
+                f"it has {replay.added + replay.changed + replay.removed} versions",
             )
         yield from judged.incarnation(sequence)
         last = sequence
@@ -172,7 +172,9 @@ def _read_headers(
             yield Damage(f"the header of incarnation {name} cannot be read", str(error))
             continue
         if (found.partition, found.sequence) != (partition, sequence):
-            yield Damage(f"the header of incarnation {name} is another's", f"it says {found.name}")
+            yield Damage(
+                f"the header of incarnation {name} belongs to another row", f"it has the name {found.name}"
+            )
         headers[sequence] = (found, bool(pruned))
     newest = max(headers, default=0)
     for before, sequence in pairwise((0, *sorted(headers))):
@@ -183,12 +185,12 @@ def _read_headers(
     stored = row or (0, "")
     if stored[0] != newest:
         yield Damage(
-            f"partition {partition} does not know its newest incarnation",
-            f"it says {stored[0]}, and {newest} is the newest that there is",
+            f"partition {partition} has the wrong newest incarnation",
+            f"it has {stored[0]}, and the newest that exists is {newest}",
         )
     elif newest and stored[1] != headers[newest][0].governance:
         yield Damage(
-            f"partition {partition} and its newest incarnation disagree on what governs",
+            f"partition {partition} and its newest incarnation disagree on the governing assets",
             f"the digests are {short(stored[1])} and {short(headers[newest][0].governance)}",
         )
 
@@ -199,7 +201,7 @@ def _version(partition: Partition, row: Row) -> Iterator[Damage]:
     name = f"asset {id} of incarnation {partition}@{sequence}"
     if digest is None:
         if (type, body) != (None, None):
-            yield Damage(f"{name} is a tombstone with something in it", "its digest is missing")
+            yield Damage(f"{name} is a tombstone that is not empty", "its digest is missing")
         return
     try:
         found = digest_all((id, type or "", bytes(body or b"").decode()))
@@ -242,12 +244,12 @@ class _Judged:
 
     def _counts(self, header: Incarnation) -> Iterator[Damage]:
         for name, count in self._replay.counted().items():
-            said = getattr(header, name)
+            stored = getattr(header, name)
             # The changes of a pruned one cannot be distinguished from this one's.
-            if said != count and (name == "assets" or not self._pruned_before):
+            if stored != count and (name == "assets" or not self._pruned_before):
                 yield Damage(
-                    f"the header of incarnation {header.name} miscounts its assets",
-                    f"it says {name} {said}, and there are {count}",
+                    f"the header of incarnation {header.name} has wrong asset counts",
+                    f"its {name} is {stored}, and should be {count}",
                 )
 
     def _digest(self, header: Incarnation) -> Iterator[Damage]:
@@ -266,8 +268,8 @@ class _Judged:
         """The consecutive incarnations whose digests do not match their assets."""
         if self._wrong:
             yield Damage(
-                f"{_named(self._replay.partition, self._wrong)} not what the digest says",
-                "the assets that are stored have another",
+                f"{_named(self._replay.partition, self._wrong)} inconsistent with the digest",
+                "the stored assets have another digest",
             )
         self._wrong = []
 
@@ -276,9 +278,10 @@ class _Judged:
         yield from self.ended_digests()
         # Whether an unknown type governs is unknown.
         if self._misgoverned and not self._unknown:
+            found = _named(self._replay.partition, self._misgoverned)
             yield Damage(
-                f"{_named(self._replay.partition, self._misgoverned)} governed by other assets than stored",
-                "the digest of what governs is another",
+                f"{found} governed by assets other than those stored",
+                "the digest of the governing assets differs",
             )
 
 
@@ -303,8 +306,7 @@ def check_current(db: Session, replay: Replay) -> Iterator[Damage]:
         if stored.get(bucket) != replay.buckets.get(bucket):
             yield Damage(
                 f"the digest of bucket {bucket} of {partition} is wrong",
-                f"it is {stored.get(bucket, 'missing')}, and its assets have "
-                f"{replay.buckets.get(bucket, 'none')}",
+                f"it is {stored.get(bucket, 'missing')}, and should be {replay.buckets.get(bucket, 'none')}",
             )
 
 

@@ -21,7 +21,7 @@ def check(db: Session, advance: Advance) -> Iterator[Damage]:
         try:
             expected = msgspec.json.decode(header, type=Incarnation)
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-            yield Damage(f"the header of what was imported as {name} cannot be read", str(error), _FIX)
+            yield Damage(f"the header of the import {name} cannot be read", str(error), _FIX)
             continue
         merkle = RunningMerkle()
         for id, type, digest, body in db.stream(
@@ -30,11 +30,9 @@ def check(db: Session, advance: Advance) -> Iterator[Damage]:
             advance(1)
             merkle.add(id, digest)
             if digest_all((id, type, bytes(body).decode())) != digest:
-                yield Damage(
-                    f"asset {id} of what was imported as {name} was changed", "its digest differs", _FIX
-                )
+                yield Damage(f"asset {id} of the import {name} was changed", "its digest differs", _FIX)
         if merkle.digest() != expected.digest:
-            yield Damage(f"what was imported as {name} is not what its digest says", "assets differ", _FIX)
+            yield Damage(f"the import {name} does not match its digest", "assets differ", _FIX)
     for (name,) in db.execute(
         "SELECT DISTINCT name FROM imported_asset a"
         " WHERE NOT EXISTS (SELECT 1 FROM imported i WHERE i.name = a.name)"

@@ -46,7 +46,7 @@ def check(db: Session, partition: Partition, advance: Advance) -> Iterator[Damag
     """All records of a partition."""
     row = db.execute("SELECT epoch, controls FROM partition WHERE name = ?", (partition,)).fetchone()
     if row is None:
-        yield Damage(f"partition {partition} is not known", "records and incarnations name it")
+        yield Damage(f"partition {partition} has no row of its own", "records and incarnations name it")
     bounds = _Bounds(newest_of(db, partition), *(row or (0, 0)))
     for table in _TABLES:
         query = f"SELECT {table.body}, {table.columns} FROM {table.name} WHERE partition = ?"  # noqa: S608
@@ -60,9 +60,9 @@ def check(db: Session, partition: Partition, advance: Advance) -> Iterator[Damag
                 yield Damage(f"{name} cannot be read", str(error))
                 continue
             if getattr(found, "partition", partition) != partition:
-                yield Damage(f"{name} is another's", f"it says partition {found.partition}")
+                yield Damage(f"{name} belongs to another row", f"it belongs to partition {found.partition}")
             for why in table.problems(db, bounds, found, tuple(columns)):
-                yield Damage(f"{name} contradicts what else is stored", why)
+                yield Damage(f"{name} contradicts other records", why)
     yield from _words(db, partition, bounds)
 
 
@@ -74,7 +74,7 @@ def check_reservations(db: Session) -> Iterator[Damage]:
     ):
         yield Damage(
             f"a share of {key} is held by operation {holder}",
-            "no such operation is under way, so nothing would ever release it",
+            "that operation is not running, so the share would never be released",
             RESTORE,
         )
 
@@ -86,14 +86,14 @@ def _words(db: Session, partition: Partition, bounds: _Bounds) -> Iterator[Damag
     if bounds.controls < given + lifted:
         yield Damage(
             f"the version of the controls of {partition} is too low",
-            f"it is {bounds.controls}, and {given + lifted} words were given or taken back",
+            f"it is {bounds.controls}, and {given + lifted} controls were set or lifted",
         )
 
 
 def _operation(db: Session, bounds: _Bounds, found: Operation, columns: tuple[Any, ...]) -> Iterator[str]:
     id, asset, is_open = columns
     if (found.id, found.asset) != (id, asset):
-        yield f"it says operation {found.id} of asset {found.asset}"
+        yield f"it is operation {found.id} of asset {found.asset}"
     if found.open != bool(is_open):
         yield f"it is listed as {'open' if is_open else 'ended'}, and its result is {found.result}"
     if found.open != (found.ended_at is None):
@@ -106,7 +106,7 @@ def _operation(db: Session, bounds: _Bounds, found: Operation, columns: tuple[An
 
 def _ledger(db: Session, bounds: _Bounds, found: LedgerEntry, columns: tuple[Any, ...]) -> Iterator[str]:
     if found.asset != columns[0]:
-        yield f"it says asset {found.asset}"
+        yield f"it is about asset {found.asset}"
     if found.content > bounds.newest:
         yield f"its content is of incarnation {found.content}; the newest is {bounds.newest}"
     elif found.goal is not Goal.ABSENT and _is_pruned(db, found.partition, found.content):
@@ -117,12 +117,12 @@ def _ledger(db: Session, bounds: _Bounds, found: LedgerEntry, columns: tuple[Any
 
 def _standing(db: Session, bounds: _Bounds, found: Condition, columns: tuple[Any, ...]) -> Iterator[str]:
     if found.key() != columns[1]:
-        yield "the key of its condition is another's"
+        yield "the key of its condition belongs to another row"
 
 
 def _decision(db: Session, bounds: _Bounds, found: Decision, columns: tuple[Any, ...]) -> Iterator[str]:
     if found.asset != columns[1]:
-        yield f"it says asset {found.asset}"
+        yield f"it is about asset {found.asset}"
     if max(found.content, found.governing) > bounds.newest:
         yield f"it read incarnations {found.content} and {found.governing}; the newest is {bounds.newest}"
 
@@ -130,7 +130,7 @@ def _decision(db: Session, bounds: _Bounds, found: Decision, columns: tuple[Any,
 def _control(db: Session, bounds: _Bounds, found: Control, columns: tuple[Any, ...]) -> Iterator[str]:
     id, expires_at, lifted_at = columns
     if (found.id, found.expires_at) != (id, expires_at):
-        yield f"it says {found.id}, and that it stands until {found.expires_at}"
+        yield f"its id is {found.id}, and it expires at {found.expires_at}"
     if found.kind is ControlKind.PIN and found.incarnation is not None:
         if not 1 <= found.incarnation <= bounds.newest:
             yield f"it pins to incarnation {found.incarnation}; the newest is {bounds.newest}"
@@ -152,7 +152,7 @@ def _has_operation(db: Session, id: str) -> bool:
 
 
 def newest_of(db: Session, partition: Partition) -> int:
-    """The newest incarnation in the table, whatever the partition's row says; 0 for none."""
+    """The newest incarnation in the table, independent of the partition's row; 0 for none."""
     query = "SELECT coalesce(max(sequence), 0) FROM incarnation WHERE partition = ?"
     return int(db.execute(query, (partition,)).fetchone()[0])
 

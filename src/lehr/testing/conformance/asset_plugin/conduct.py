@@ -11,8 +11,8 @@ from lehr.model.diff import Goal
 from lehr.model.operation import Result
 from lehr.testing.conformance.asset_plugin.interrupting import cancelled_at
 from lehr.testing.conformance.asset_plugin.logs import logged
-from lehr.testing.conformance.asset_plugin.subject import Aim, Rule, Subject, rule
-from lehr.testing.conformance.holding import hold
+from lehr.testing.conformance.asset_plugin.subject import Aim, Subject, applied_rule, rule
+from lehr.testing.conformance.rules import hold
 from lehr.testing.plugins import FixedReader
 
 
@@ -39,10 +39,9 @@ async def secrets_are_not_shown(subject: Subject) -> None:
         hold(not subject.secret or subject.secret not in text, f"no secret is shown, as in {text!r}")
 
 
-@rule
+@applied_rule
 async def trouble_is_named(subject: Subject) -> None:
     """Trouble is a `LehrError` or an outcome, never a bare exception; when it is over, a push converges."""
-    await subject.apply(subject.asset)
     for trouble in subject.troubles:
         with trouble():
             for asset in (subject.asset, subject.changed):
@@ -55,35 +54,32 @@ async def trouble_is_named(subject: Subject) -> None:
         await subject.apply(subject.asset)
 
 
-@rule
+@applied_rule
 async def watch_names_assets(subject: Subject) -> None:
     """Its hints are keys of assets; it touches nothing, and can be broken off and begun again."""
-    await subject.apply(subject.asset)
     hints: list[object] = []
     for _ in range(2):
         listening = asyncio.ensure_future(_listen(subject, hints))
         await subject.clock.sleep(subject.linger)
         subject.disturb()
         await subject.clock.sleep(subject.linger)
-        before = subject.observe()
-        await subject.clock.sleep(subject.linger)
-        hold(subject.observe() == before, "watch never writes")
+        with subject.unchanged("watch never writes"):
+            await subject.clock.sleep(subject.linger)
         listening.cancel()
         await asyncio.wait({listening})
         hold(listening.cancelled() or listening.exception() is None, "watch raises nothing")
         await subject.apply(subject.asset)
     for hint in hints:
-        hold(isinstance(hint, AssetKey) and _sound(hint), f"a hint is the key of an asset, not {hint!r}")
+        sound = isinstance(hint, AssetKey) and not (partition_problem(hint.partition) or id_problem(hint.id))
+        hold(sound, f"a hint is the key of an asset, not {hint!r}")
 
 
-@rule
+@applied_rule
 async def close_can_be_repeated(subject: Subject) -> None:
     """`close` may be called twice, and production continues."""
-    await subject.apply(subject.asset)
-    before = subject.observe()
-    await subject.plugin.close()
-    await subject.plugin.close()
-    hold(subject.observe() == before, "close leaves production alone")
+    with subject.unchanged("close leaves production alone"):
+        await subject.plugin.close()
+        await subject.plugin.close()
 
 
 async def _every_way(subject: Subject) -> None:
@@ -106,7 +102,7 @@ async def _every_way(subject: Subject) -> None:
 
 
 async def _tried(subject: Subject, aim: Aim, reader: FixedReader | None = None) -> None:
-    # Of any kind: another rule judges the exceptions; what they show has been noted.
+    # Of any kind: another rule judges the exceptions; their text has been recorded.
     with contextlib.suppress(Exception):
         await subject.diff(*aim, reader=reader)
     with contextlib.suppress(Exception):
@@ -116,16 +112,3 @@ async def _tried(subject: Subject, aim: Aim, reader: FixedReader | None = None) 
 async def _listen(subject: Subject, hints: list[object]) -> None:
     async for hint in subject.plugin.watch():
         hints.append(hint)  # noqa: PERF401 - one by one, as the listening is broken off
-
-
-def _sound(key: AssetKey) -> bool:
-    return partition_problem(key.partition) is None and id_problem(key.id) is None
-
-
-RULES: tuple[Rule, ...] = (
-    traits_say_what_is_served,
-    secrets_are_not_shown,
-    trouble_is_named,
-    watch_names_assets,
-    close_can_be_repeated,
-)

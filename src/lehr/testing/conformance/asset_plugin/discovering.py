@@ -7,8 +7,8 @@ import msgspec
 from lehr.model.asset import Asset, AssetId, id_problem, make_asset
 from lehr.model.types import Schema
 from lehr.sdk.plugin import AssetPlugin, Found
-from lehr.testing.conformance.asset_plugin.subject import Rule, Subject, rule
-from lehr.testing.conformance.holding import hold
+from lehr.testing.conformance.asset_plugin.subject import Subject, rule
+from lehr.testing.conformance.rules import hold
 
 
 @rule
@@ -17,22 +17,21 @@ async def discover_never_writes(subject: Subject) -> None:
     if not _discovers(subject):
         return
     await subject.apply(subject.asset)
-    before = subject.observe()
-    first, second = await subject.discover(), await subject.discover()
-    await subject.restart()
-    hold(first == second == await subject.discover(), "discover finds the same of the same")
-    hold(subject.observe() == before, "discover never writes")
+    with subject.unchanged("discover never writes"):
+        first, second = await subject.discover(), await subject.discover()
+        await subject.restart()
+        hold(first == second == await subject.discover(), "discover finds the same of the same")
 
 
 @rule
 async def what_is_discovered_is_as_intended(subject: Subject) -> None:
-    """What was applied is found, and a draft without an obstacle has an empty diff."""
+    """Discovery finds what was applied, and a draft without an obstacle has an empty diff."""
     if not _discovers(subject):
         return
     for applied in (subject.asset, subject.changed):
         await subject.apply(applied)
         drafts = await subject.discover()
-        hold(any(not draft.obstacle for draft in drafts), f"what was applied is found by {subject.query}")
+        hold(any(not draft.obstacle for draft in drafts), f"{subject.query} finds the asset that was applied")
         ids = [draft.id for draft in drafts]
         hold(len(set(ids)) == len(ids), f"each draft has an id of its own, not {ids}")
         for draft in drafts:
@@ -40,7 +39,7 @@ async def what_is_discovered_is_as_intended(subject: Subject) -> None:
             hold(id_problem(draft.id) is None, f"{draft.id!r} can be an id")
             if not draft.obstacle:
                 diff = await subject.diff(_asset(subject, draft))
-                hold(diff.empty, f"what was discovered differs in nothing, not in {diff.changes}")
+                hold(diff.empty, f"a discovered draft has an empty diff, not {diff.changes}")
 
 
 def _discovers(subject: Subject) -> bool:
@@ -54,6 +53,3 @@ def _asset(subject: Subject, draft: Found) -> Asset:
     kind = subject.registry.types[draft.type].payload
     typed = payload if isinstance(kind, Schema) else msgspec.convert(payload, kind)
     return make_asset(AssetId(draft.id), draft.type, typed, {})
-
-
-RULES: tuple[Rule, ...] = (discover_never_writes, what_is_discovered_is_as_intended)

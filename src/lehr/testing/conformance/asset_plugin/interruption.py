@@ -9,8 +9,8 @@ from lehr.base.errors import LehrError
 from lehr.model.operation import Operation, Progress
 from lehr.sdk.plugin import Fencing
 from lehr.testing.conformance.asset_plugin.interrupting import cancelled_at, overtaken_at, spread, waits_of
-from lehr.testing.conformance.asset_plugin.subject import Aim, Journey, Rule, Subject, rule
-from lehr.testing.conformance.holding import hold
+from lehr.testing.conformance.asset_plugin.subject import Aim, Journey, Subject, applied_rule, rule
+from lehr.testing.conformance.rules import hold
 from lehr.testing.plugins import FixedPush, FixedReader, push_of, target_of
 
 
@@ -49,17 +49,16 @@ async def push_survives_a_crash(subject: Subject) -> None:
 async def ended_operations_change_nothing(subject: Subject) -> None:
     """Once `status` of a cancelled push is ENDED, production stays as it is, and so does the answer."""
     async for operation, _ in _interrupted(subject, subject.journeys()):
-        before = subject.observe()
-        await subject.clock.sleep(subject.linger)
-        hold(subject.observe() == before, "an operation that has ended changes nothing")
+        with subject.unchanged("an operation that has ended changes nothing"):
+            await subject.clock.sleep(subject.linger)
         hold(await subject.plugin.status(operation) is Progress.ENDED, "what has ended does not run again")
 
 
 @rule
 async def late_writers_are_fenced_out(subject: Subject) -> None:
-    """A push that stood still at any await while one of a newer lease ran keeps to the fencing declared.
+    """A push that pauses at any await while one of a newer lease runs keeps to the fencing declared.
 
-    NATIVE: what the newer one has applied stays. COMPARE_AND_SWAP: one of the two has won whole.
+    NATIVE: the newer one's values stay. COMPARE_AND_SWAP: one of the two has won completely.
     """
     fencing = subject.plugin.traits.fencing
     if fencing is Fencing.NONE:
@@ -71,11 +70,10 @@ async def late_writers_are_fenced_out(subject: Subject) -> None:
         hold(found.empty, f"with {fencing.value} fencing, a late writer changes nothing: {found.changes}")
 
 
-@rule
+@applied_rule
 async def finished_operations_have_ended(subject: Subject) -> None:
     """`status` is ENDED of an operation that ended, that raised, or that the plugin never received."""
-    await subject.apply(subject.asset)
-    for id in ("operation-1", "never-heard-of"):
+    for id in ("operation-1", "never-received"):
         operation = push_of(target_of(subject.asset), id).operation
         hold(await subject.plugin.status(operation) is Progress.ENDED, f"status of {id} is ended")
     raised = subject.begin(Aim(subject.asset))
@@ -127,14 +125,3 @@ async def _overtaken(subject: Subject) -> AsyncIterator[tuple[Aim, Aim]]:
         if not await overtaken_at(step, pushed(late, subject.begin(late)), overtake):
             break
         yield late, newer
-
-
-RULES: tuple[Rule, ...] = (
-    push_survives_cancellation,
-    turndown_survives_cancellation,
-    push_survives_new_intent,
-    push_survives_a_crash,
-    ended_operations_change_nothing,
-    late_writers_are_fenced_out,
-    finished_operations_have_ended,
-)

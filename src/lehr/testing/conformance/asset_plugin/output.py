@@ -11,8 +11,8 @@ from lehr.base.errors import LehrError
 from lehr.model.diff import Diff
 from lehr.model.operation import Outcome, Result
 from lehr.testing.conformance.asset_plugin.logs import logged
-from lehr.testing.conformance.asset_plugin.subject import Aim, Rule, Subject, rule
-from lehr.testing.conformance.holding import hold
+from lehr.testing.conformance.asset_plugin.subject import Aim, Subject, rule
+from lehr.testing.conformance.rules import hold
 
 _MOST_CHARACTERS = 8192
 _MOST_LOGGED = 16_384
@@ -41,8 +41,8 @@ async def output_of_production_is_safe_to_show(subject: Subject) -> None:
             await subject.restart()
             said += await _said(subject)
         for text in said:
-            hold(len(text) <= _MOST_CHARACTERS, f"what is said is short, unlike {len(text)} characters")
-            hold(text.isprintable(), f"what is said is printable, unlike {text!r}")
+            hold(len(text) <= _MOST_CHARACTERS, f"messages are short, unlike {len(text)} characters")
+            hold(text.isprintable(), f"messages are printable, unlike {text!r}")
         for line in lines:
             hold(len(line) <= _MOST_LOGGED, f"a line of a log is short, unlike {len(line)} characters")
         _hold_secret(subject.secret, (*subject.shown, *lines))
@@ -92,7 +92,7 @@ async def _said(subject: Subject) -> list[str]:
     except LehrError as error:
         said += (error.what, error.why, error.fix)
     is_well = found is not None and found.empty and outcome is not None and outcome.result is Result.DONE
-    hold(not is_well, "production that talks is unhealthy, and nobody says so")
+    hold(not is_well, "production that answers but is unhealthy shows in the diff or in the outcome")
     return [*said, *push.messages]
 
 
@@ -115,6 +115,3 @@ def _hold_secret(secret: str, shown: Sequence[str]) -> None:
     parts = {secret[start : start + size] for start in range(len(secret) - size + 1)}
     for text in shown:
         hold(not any(part in text for part in parts), f"no part of a secret is shown, as in {text!r}")
-
-
-RULES: tuple[Rule, ...] = (output_of_production_is_safe_to_show,)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from lehr.model.diff import Goal
 from lehr.model.operation import Outcome, Result
-from lehr.testing.conformance.asset_plugin.subject import Aim, Rule, Subject, rule, stalls
-from lehr.testing.conformance.holding import hold
+from lehr.testing.conformance.asset_plugin.subject import Aim, Subject, applied_rule, rule, stalls
+from lehr.testing.conformance.rules import hold
 
 
 @rule
@@ -16,30 +16,25 @@ async def push_converges(subject: Subject) -> None:
         await subject.apply(asset)
 
 
-@rule
+@applied_rule
 async def push_is_idempotent(subject: Subject) -> None:
     """A second push changes nothing that counts."""
-    await subject.apply(subject.asset)
-    before = subject.observe()
-    await subject.apply(subject.asset)
-    hold(subject.observe() == before, "a push that finds nothing to do changes nothing")
+    with subject.unchanged("a push that finds nothing to do changes nothing"):
+        await subject.apply(subject.asset)
 
 
-@rule
+@applied_rule
 async def disturbance_is_seen_and_healed(subject: Subject) -> None:
     """A change behind the plugin's back is a difference, and a push reverts it."""
-    await subject.apply(subject.asset)
-    before = subject.observe()
-    subject.disturb()
-    hold(not (await subject.diff(subject.asset)).empty, "diff sees a disturbance")
-    await subject.apply(subject.asset)
-    hold(subject.observe() == before, "a push heals a disturbance")
+    with subject.unchanged("a push heals a disturbance"):
+        subject.disturb()
+        hold(not (await subject.diff(subject.asset)).empty, "diff sees a disturbance")
+        await subject.apply(subject.asset)
 
 
-@rule
+@applied_rule
 async def overtaken_pushes_are_honest(subject: Subject) -> None:
     """Notified of newer content, a push ends done, and is, or failed and can be repeated."""
-    await subject.apply(subject.asset)
     push = subject.begin(Aim(subject.changed), superseded=True)
     outcome = await subject.push(subject.changed, push=push)
     if outcome.result is Result.DONE:
@@ -57,20 +52,18 @@ async def messages_are_one_line(subject: Subject) -> None:
         outcome: Outcome = await subject.push(asset, push=push)
         for message in (outcome.message, *push.messages):
             hold(len(message.splitlines()) <= 1, f"a message is one line, unlike {message!r}")
-        hold(all(push.messages), "word of progress says something")
+        hold(all(push.messages), "progress messages are not empty")
         done = outcome.result is Result.DONE
         hold(not done or outcome.retry_at is None, "what ended done is not retried")
 
 
-@rule
+@applied_rule
 async def unknown_goals_stall(subject: Subject) -> None:
     """A goal that the traits do not name raises `StalledError` and touches nothing."""
-    await subject.apply(subject.asset)
-    before = subject.observe()
-    for goal in set(Goal) - {Goal.PRESENT, *subject.goals}:
-        await stalls(subject.diff(subject.asset, goal), f"diff for the goal {goal}")
-        await stalls(subject.push(subject.asset, goal), f"push for the goal {goal}")
-    hold(subject.observe() == before, "a goal that is not known touches nothing")
+    with subject.unchanged("a goal that is not known touches nothing"):
+        for goal in set(Goal) - {Goal.PRESENT, *subject.goals}:
+            await stalls(subject.diff(subject.asset, goal), f"diff for the goal {goal}")
+            await stalls(subject.push(subject.asset, goal), f"push for the goal {goal}")
 
 
 @rule
@@ -85,21 +78,8 @@ async def known_goals_are_reached_and_taken_back(subject: Subject) -> None:
     await subject.apply(subject.asset)
 
 
-@rule
+@applied_rule
 async def goals_follow_each_other(subject: Subject) -> None:
     """A turndown passes through the goals in order, each from the one before."""
-    await subject.apply(subject.asset)
     for goal in subject.goals:
         await subject.apply(subject.asset, goal)
-
-
-RULES: tuple[Rule, ...] = (
-    push_converges,
-    push_is_idempotent,
-    disturbance_is_seen_and_healed,
-    overtaken_pushes_are_honest,
-    messages_are_one_line,
-    unknown_goals_stall,
-    known_goals_are_reached_and_taken_back,
-    goals_follow_each_other,
-)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import traceback
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
@@ -12,13 +13,13 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 
 from lehr.base.clock import Clock, SystemClock
-from lehr.base.errors import StalledError
+from lehr.base.errors import LehrError, StalledError
 from lehr.model.asset import Asset
 from lehr.model.diff import Diff, Goal
 from lehr.model.operation import Operation, Outcome, Progress, Result
 from lehr.model.types import Registry
-from lehr.sdk.plugin import AssetPlugin, Found
-from lehr.testing.conformance.holding import hold, named
+from lehr.sdk.plugin import AssetPlugin, Found, IndexedDiff
+from lehr.testing.conformance.rules import Rules, hold, raises
 from lehr.testing.plugins import FixedPush, FixedReader, push_of, target_of
 
 T = TypeVar("T")
@@ -122,7 +123,22 @@ class Subject:
         """The plugin's diff for `asset`."""
         call = self.plugin.diff(target_of(asset, goal), reader or self.reader(asset))
         found = await self._noted(call)
-        self.shown.append(msgspec.json.encode(found, enc_hook=repr).decode())
+        self.shown.append(_encoded(found))
+        return found
+
+    async def diff_many(self, wanted: Sequence[tuple[Aim, FixedReader]]) -> list[IndexedDiff]:
+        """The plugin's answers to all these requests at once, until it ends or fails."""
+        found: list[IndexedDiff] = []
+
+        async def collect() -> None:
+            requests = [(target_of(*aim), reader) for aim, reader in wanted]
+            async for index, answer in self.plugin.diff_many(requests):
+                found.append((index, answer))
+                shown = str(answer) if isinstance(answer, LehrError) else _encoded(answer)
+                self.shown.append(shown)
+
+        with contextlib.suppress(LehrError):  # the rest is asked for one by one
+            await self._noted(collect())
         return found
 
     async def push(
@@ -143,7 +159,7 @@ class Subject:
         return outcome
 
     async def discover(self) -> list[Found]:
-        """What the plugin finds for `query`. Payloads are not for showing, so they are not noted."""
+        """The drafts that the plugin finds for `query`. Payloads are not shown, so they are not recorded."""
         partition = target_of(self.asset).partition
 
         async def collect() -> list[Found]:
@@ -161,6 +177,13 @@ class Subject:
         found = await self.diff(asset, goal)
         hold(found.empty, f"the diff is empty after a push to {goal}, not {found.changes}")
 
+    @contextlib.contextmanager
+    def unchanged(self, rule: str) -> Iterator[None]:
+        """Within the block, production stays as it is, or `rule` is broken."""
+        before = self.observe()
+        yield
+        hold(self.observe() == before, rule)
+
     async def start(self, journey: Journey) -> None:
         """Bring production to where `journey` starts."""
         if journey.start is None:
@@ -177,7 +200,7 @@ class Subject:
             await self.clock.sleep(0.005)
 
     async def restart(self) -> None:
-        """Go on with the plugin of a new process."""
+        """Continue with the plugin of a new process."""
         await self.plugin.close()
         self.plugin = self.make()
 
@@ -190,11 +213,18 @@ class Subject:
             raise
 
 
+def _encoded(diff: Diff) -> str:
+    return msgspec.json.encode(diff, enc_hook=repr).decode()
+
+
 Rule = Callable[[Subject], Coroutine[Any, Any, None]]
+
+RULES: Rules[Rule] = Rules()
+"""The modules of this package add theirs."""
 
 
 def rule(function: Rule) -> Rule:
-    """A rule: its failures begin with its name, and it closes the plugin."""
+    """Add a rule, which closes the plugin in the end."""
 
     @functools.wraps(function)
     async def run(subject: Subject) -> None:
@@ -203,13 +233,21 @@ def rule(function: Rule) -> Rule:
         finally:
             await subject.plugin.close()
 
-    return named(run)
+    return RULES(run)
+
+
+def applied_rule(function: Rule) -> Rule:
+    """Add a rule of production to which `asset` was applied."""
+
+    @functools.wraps(function)
+    async def run(subject: Subject) -> None:
+        await subject.apply(subject.asset)
+        await function(subject)
+
+    return rule(run)
 
 
 async def stalls(call: Awaitable[object], what: str) -> None:
     """Await `call`, which must raise `StalledError`."""
-    try:
+    with raises(StalledError, f"{what} raises StalledError"):
         await call
-    except StalledError:
-        return
-    raise AssertionError(f"{what} raises StalledError")

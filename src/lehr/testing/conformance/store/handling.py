@@ -13,15 +13,15 @@ from lehr.model.asset import Asset, AssetId, Partition, make_asset
 from lehr.model.control import ControlKind
 from lehr.model.decision import Reservation, Verdict
 from lehr.model.diff import Change, Diff, Effects
-from lehr.model.writes import Adopt, KeepLease, LeaseLostError, Record, SetControl, TakeLease, Write
+from lehr.model.writes import Adopt, KeepLease, LeaseLostError, RecordDecision, SetControl, TakeLease
 from lehr.sdk.store import Store
-from lehr.testing.conformance.holding import hold, named_plain
+from lehr.testing.conformance.rules import hold, raises
 from lehr.testing.conformance.store.subject import (
     NOW,
     OTHER,
     PARTITION,
+    RULES,
     THING,
-    Rule,
     Subject,
     asset,
     commit,
@@ -40,7 +40,7 @@ from lehr.testing.conformance.store.subject import (
 _TEXT = "größe 名前 \U0001f9ca \u2028 \\ \" ' %s {x}"
 
 
-@named_plain
+@RULES
 def what_was_committed_needs_no_close(subject: Subject) -> None:
     """A process that dies closes nothing: the next one that opens the store has everything committed."""
     with subject.opened() as dead:
@@ -51,7 +51,7 @@ def what_was_committed_needs_no_close(subject: Subject) -> None:
             hold(len(store.records.open_operations(PARTITION)) == 1, "and so is a push that was started")
 
 
-@named_plain
+@RULES
 def handles_see_each_others_commits(subject: Subject) -> None:
     """A commit of one handle is immediately readable by another open one."""
     with subject.opened() as writer:
@@ -63,37 +63,36 @@ def handles_see_each_others_commits(subject: Subject) -> None:
                     newest is not None and newest.sequence == sequence,
                     f"incarnation {sequence} is the newest",
                 )
-                commit(writer, Record(decision("a", f"Turn{sequence}")))
+                commit(writer, RecordDecision(decision("a", f"Turn{sequence}")))
                 hold(len(reader.records.decisions(PARTITION)) == sequence, "each decision is seen")
                 published(writer, sequence, asset("a", str(sequence + 1)))
 
 
-@named_plain
-def answers_are_of_one_moment(subject: Subject) -> None:
+@RULES.opened
+def answers_are_of_one_moment(store: Store) -> None:
     """A read in pieces does not mix with concurrent commits."""
-    with subject.opened() as store:
-        assets = [asset(f"a{number:03}", "1") for number in range(100)]
-        published(store, 0, *assets)
-        store.commit(
-            [write for item in assets for write in (Record(decision(item.id)), Adopt(entry(item.id)))]
-        )
-        questions: dict[str, Callable[[], Iterator[Any]]] = {
-            "assets": lambda: store.intent.assets(PARTITION, 1),
-            "heads": lambda: store.intent.heads(PARTITION),
-            "changes": lambda: store.intent.changes(PARTITION, 0, 1),
-            "standings": lambda: store.records.standings(PARTITION),
-            "ledgers": lambda: store.records.ledgers(PARTITION),
-        }
-        for turn, (name, ask) in enumerate(questions.items(), start=1):
-            expected = list(ask())
-            answer = ask()
-            first = next(answer)
-            _change_everything(store, assets, turn)
-            hold([first, *answer] == expected, f"`{name}` answers as of when it was asked")
-        hold(list(store.intent.assets(PARTITION, 1)) == assets, "and the past reads as on its first day")
+    assets = [asset(f"a{number:03}", "1") for number in range(100)]
+    published(store, 0, *assets)
+    store.commit(
+        [write for item in assets for write in (RecordDecision(decision(item.id)), Adopt(entry(item.id)))]
+    )
+    questions: dict[str, Callable[[], Iterator[Any]]] = {
+        "assets": lambda: store.intent.assets(PARTITION, 1),
+        "heads": lambda: store.intent.heads(PARTITION),
+        "changes": lambda: store.intent.changes(PARTITION, 0, 1),
+        "standings": lambda: store.records.standings(PARTITION),
+        "ledgers": lambda: store.records.ledgers(PARTITION),
+    }
+    for turn, (name, ask) in enumerate(questions.items(), start=1):
+        expected = list(ask())
+        answer = ask()
+        first = next(answer)
+        _change_everything(store, assets, turn)
+        hold([first, *answer] == expected, f"`{name}` answers as of when it was asked")
+    hold(list(store.intent.assets(PARTITION, 1)) == assets, "and the past reads as on its first day")
 
 
-@named_plain
+@RULES
 def values_come_back_as_they_were(subject: Subject) -> None:
     """Text of any script, large bodies, fractions, nothing, and values within values."""
     body = {"text": _TEXT, "large": "x" * 100_000, "none": None, "number": 0.1, "list": [{"a": [1, -1]}]}
@@ -111,7 +110,7 @@ def values_come_back_as_they_were(subject: Subject) -> None:
     )
     with subject.opened() as store:
         published(store, 0, large)
-        commit(store, Record(said))
+        commit(store, RecordDecision(said))
         commit(store, SetControl(control("c1", ControlKind.PIN, selects="a/*", expires_at=NOW + 0.125)))
     with subject.opened() as store:
         hold(contents(store, 1) == [large], "an asset comes back as it was published")
@@ -122,37 +121,30 @@ def values_come_back_as_they_were(subject: Subject) -> None:
         hold(kept == [expected], "a control comes back as it was given")
 
 
-@named_plain
-def partitions_are_known_from_the_first_word(subject: Subject) -> None:
+@RULES.opened
+def partitions_are_known_from_the_first_word(store: Store) -> None:
     """A lease or a control makes a partition known, before anything was published; by name, each once."""
-    with subject.opened() as store:
-        commit(store, SetControl(control("c1", partition=OTHER)))
-        hold(store.intent.partitions() == [OTHER], "a control makes its partition known")
-        commit(store, TakeLease(PARTITION))
-        commit(store, TakeLease(PARTITION))
-        hold(store.intent.partitions() == sorted([PARTITION, OTHER]), "and so does a lease")
-        hold(store.intent.newest(PARTITION) is None, "that publishes nothing")
+    commit(store, SetControl(control("c1", partition=OTHER)))
+    hold(store.intent.partitions() == [OTHER], "a control makes its partition known")
+    commit(store, TakeLease(PARTITION))
+    commit(store, TakeLease(PARTITION))
+    hold(store.intent.partitions() == sorted([PARTITION, OTHER]), "and so does a lease")
+    hold(store.intent.newest(PARTITION) is None, "that publishes nothing")
 
 
-@named_plain
-def a_lost_lease_writes_nothing(subject: Subject) -> None:
+@RULES.governed
+def a_lost_lease_writes_nothing(store: Store) -> None:
     """`KeepLease` with any epoch but the newest raises, and takes the rest of its commit with it."""
-    with subject.opened() as store:
-        governed(store)
-        hold(commit(store, KeepLease(PARTITION, 1)) is None, "the newest epoch goes on")
-        hold(commit(store, TakeLease(PARTITION)) == 2, "another writer takes the lease")
-        before = trace(store)
-        for partition, epoch in ((PARTITION, 1), (PARTITION, 3), (Partition("never"), 1)):
-            writes: list[Write] = [Record(decision("a")), KeepLease(partition, epoch), Adopt(entry("a"))]
-            try:
-                store.commit(writes)
-            except LeaseLostError:
-                hold(trace(store) == before, "a commit under a lost lease writes nothing")
-                continue
-            raise AssertionError(f"epoch {epoch} of {partition} is not the newest: the lease is lost")
+    hold(commit(store, KeepLease(PARTITION, 1)) is None, "the newest epoch continues")
+    hold(commit(store, TakeLease(PARTITION)) == 2, "another writer takes the lease")
+    before = trace(store)
+    for partition, epoch in ((PARTITION, 1), (PARTITION, 3), (Partition("never"), 1)):
+        with raises(LeaseLostError, f"epoch {epoch} of {partition} is not the newest: the lease is lost"):
+            store.commit([RecordDecision(decision("a")), KeepLease(partition, epoch), Adopt(entry("a"))])
+        hold(trace(store) == before, "a commit under a lost lease writes nothing")
 
 
-@named_plain
+@RULES
 def trouble_is_named_and_loses_nothing(subject: Subject) -> None:
     """In trouble a commit raises `TransientError` or `StalledError`; after it all is as before."""
     with subject.opened() as store:
@@ -160,22 +152,18 @@ def trouble_is_named_and_loses_nothing(subject: Subject) -> None:
         before, assets = trace(store), contents(store, 1)
         for trouble in subject.troubles:
             with trouble():
-                try:
-                    store.commit([Record(decision("a")), Adopt(entry("a"))])
-                except (TransientError, StalledError):
-                    pass
-                else:
-                    raise AssertionError("what cannot be written raises")
+                with raises((TransientError, StalledError), "what cannot be written raises"):
+                    store.commit([RecordDecision(decision("a")), Adopt(entry("a"))])
                 _reads_rightly_or_not_at_all(store, assets)
             hold(trace(store) == before, "a commit that raised has written nothing")
             hold(contents(store, 1) == assets, "nothing was lost")
-        commit(store, Record(decision("a")))
-        hold(store.records.standing(key("a")) is not None, "when the trouble is over, the store goes on")
+        commit(store, RecordDecision(decision("a")))
+        hold(store.records.standing(key("a")) is not None, "when the trouble is over, the store continues")
 
 
 def _change_everything(store: Store, assets: list[Asset], turn: int) -> None:
     published(store, turn, asset(f"b{turn}", "1"), *(asset(item.id, f"{turn + 1}") for item in assets))
-    store.commit([Record(decision(item.id, f"Turn{turn}")) for item in assets])
+    store.commit([RecordDecision(decision(item.id, f"Turn{turn}")) for item in assets])
     store.commit([Adopt(entry(item.id, content=turn + 1)) for item in assets])
 
 
@@ -185,14 +173,3 @@ def _reads_rightly_or_not_at_all(store: Store, assets: list[Asset]) -> None:
     except LehrError:
         return
     hold(found == assets, "what is read in trouble is what was written")
-
-
-RULES: tuple[Rule, ...] = (
-    what_was_committed_needs_no_close,
-    handles_see_each_others_commits,
-    answers_are_of_one_moment,
-    values_come_back_as_they_were,
-    partitions_are_known_from_the_first_word,
-    a_lost_lease_writes_nothing,
-    trouble_is_named_and_loses_nothing,
-)

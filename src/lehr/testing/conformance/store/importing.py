@@ -9,21 +9,21 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from lehr.model.incarnation import Incarnation
 from lehr.model.reason import Reason
-from lehr.model.writes import Import, Refused, TakeLease
+from lehr.model.writes import Import, TakeLease
 from lehr.sdk.store import Store
 from lehr.store.archive import ArchiveError, write_archive
-from lehr.testing.conformance.holding import hold, named_plain
+from lehr.testing.conformance.rules import hold, raises
 from lehr.testing.conformance.store.subject import (
     NOW,
     PARTITION,
-    Rule,
+    RULES,
     Subject,
     asset,
     commit,
     contents,
     published,
+    refusal,
 )
 
 
@@ -38,7 +38,7 @@ def _exported(store: Store) -> Iterator[Path]:
         yield path
 
 
-@named_plain
+@RULES
 def what_is_imported_is_read_and_never_in_force(subject: Subject) -> None:
     """It is found by its name, with all its assets; intent is as before."""
     with subject.opened() as store, _exported(store) as path:
@@ -58,50 +58,32 @@ def what_is_imported_is_read_and_never_in_force(subject: Subject) -> None:
         hold([head.id for head in store.intent.heads(PARTITION)] == ["c"], "nothing more is in force")
 
 
-@named_plain
+@RULES
 def a_damaged_file_imports_nothing(subject: Subject) -> None:
     """Nor do the writes that came with it."""
     with subject.opened() as store, _exported(store) as path:
         good = path.read_bytes()
         for content in (good[:-5], good.replace(b'"value":"1"', b'"value":"2"'), b""):
             path.write_bytes(content)
-            try:
+            with raises(ArchiveError, "a damaged file is refused"):
                 store.commit([TakeLease(PARTITION), Import(path, NOW)])
-            except ArchiveError:
-                hold(store.intent.imported() == [], "what is damaged is not imported")
-                hold(list(store.intent.imported_assets(f"{PARTITION}@1")) == [], "not a part of it either")
-                continue
-            raise AssertionError("a damaged file is refused")
+            hold(store.intent.imported() == [], "what is damaged is not imported")
+            hold(list(store.intent.imported_assets(f"{PARTITION}@1")) == [], "not a part of it either")
         hold(commit(store, TakeLease(PARTITION)) == 1, "a commit that raised has written nothing")
 
 
-@named_plain
+@RULES
 def another_of_the_same_name_replaces_only_when_told(subject: Subject) -> None:
     """Two states may use the same numbers for their incarnations."""
     with subject.opened() as store, _exported(store) as path:
         commit(store, Import(path, NOW))
         before = list(store.intent.imported_assets(f"{PARTITION}@1"))
-        with tempfile.TemporaryDirectory(prefix="lehr-") as folder:
-            # The same name, and other assets: those of the second.
-            other = store.intent.incarnation(PARTITION, 2)
-            assert other is not None
-            write_archive(Path(folder) / "file", _named(other), store.intent.assets(PARTITION, 2))
-            answer = commit(store, Import(Path(folder) / "file", NOW))
-            hold(
-                isinstance(answer, Refused) and answer.reason == Reason.EXISTS, f"it is refused, not {answer}"
-            )
-            hold(list(store.intent.imported_assets(f"{PARTITION}@1")) == before, "the first one stays")
-            commit(store, Import(Path(folder) / "file", NOW, replace=True))
+        # The same name, and other assets: those of the second.
+        header, other = store.intent.incarnation(PARTITION, 2), path.with_name("other")
+        assert header is not None
+        write_archive(other, replace(header, sequence=1), store.intent.assets(PARTITION, 2))
+        refusal(commit(store, Import(other, NOW)), Reason.EXISTS, "it is refused")
+        hold(list(store.intent.imported_assets(f"{PARTITION}@1")) == before, "the first one stays")
+        commit(store, Import(other, NOW, replace=True))
         found = list(store.intent.imported_assets(f"{PARTITION}@1"))
-        hold(found == [asset("c", "1")], f"when told, it takes the place, not {found}")
-
-
-def _named(header: Incarnation) -> Incarnation:
-    return replace(header, sequence=1)
-
-
-RULES: tuple[Rule, ...] = (
-    what_is_imported_is_read_and_never_in_force,
-    a_damaged_file_imports_nothing,
-    another_of_the_same_name_replaces_only_when_told,
-)
+        hold(found == [asset("c", "1")], f"if requested, it takes the place, not {found}")

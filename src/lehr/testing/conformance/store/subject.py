@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from lehr.model.selector import Selector
 from lehr.model.types import Mention
 from lehr.model.writes import Admit, Basis, Finish, Publish, Refused, TakeLease, Write
 from lehr.sdk.store import Store
-from lehr.testing.conformance.holding import hold
+from lehr.testing.conformance.rules import Rules, hold
 
 T = TypeVar("T")
 
@@ -56,6 +57,32 @@ class Subject:
 
 
 Rule = Callable[[Subject], None]
+
+
+class _Rules(Rules[Rule]):
+    def opened(self, rule: Callable[[Store], None]) -> Rule:
+        """Add a rule of an open store."""
+
+        @functools.wraps(rule)
+        def run(subject: Subject) -> None:
+            with subject.opened() as store:
+                rule(store)
+
+        return self(run)
+
+    def governed(self, rule: Callable[[Store], None]) -> Rule:
+        """Add a rule of an open store that is `governed`."""
+
+        @functools.wraps(rule)
+        def run(store: Store) -> None:
+            governed(store)
+            rule(store)
+
+        return self.opened(run)
+
+
+RULES = _Rules()
+"""The modules of this package add theirs."""
 
 
 def only(items: Sequence[T], rule: str) -> T:
@@ -169,12 +196,16 @@ def admitted(store: Store, admit: Admit) -> None:
 def refused(store: Store, admit: Admit, reason: str) -> Refused:
     """Commit `admit`, which must be refused for `reason` without a trace."""
     before = trace(store)
-    answer = commit(store, admit)
-    hold(isinstance(answer, Refused), f"{reason}: admission refuses, not {answer}")
-    assert isinstance(answer, Refused)
-    hold(answer.reason == reason, f"the reason is {reason}, not {answer.reason}")
+    answer = refusal(commit(store, admit), reason, f"{reason}: admission refuses")
     hold(bool(answer.message), "a refusal has a message")
     hold(trace(store) == before, "a refusal writes nothing")
+    return answer
+
+
+def refusal(answer: object, reason: str, rule: str) -> Refused:
+    """`answer`, which must be a refusal for `reason`."""
+    hold(isinstance(answer, Refused) and answer.reason == reason, f"{rule} for {reason}, not {answer}")
+    assert isinstance(answer, Refused)
     return answer
 
 

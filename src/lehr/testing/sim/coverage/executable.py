@@ -56,7 +56,7 @@ def _first_line(node: _Function) -> int:
 
 
 def _left_out(node: ast.AST) -> range:
-    """The lines of `node` if it never runs, though there may be instructions for it."""
+    """The lines of `node` if it never runs, though it may have instructions."""
     if isinstance(node, _Function) and all(map(_is_nothing, node.body)):
         return range(_first_line(node), (node.end_lineno or node.lineno) + 1)
     if isinstance(node, ast.If) and ast.unparse(node.test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING"):

@@ -87,6 +87,6 @@ def merged(modules: Sequence[Module], runs: Iterable[Lines]) -> list[Module]:
 
 def _reached(wanted: Lines, seed: int) -> Lines:
     """The lines of `wanted` that the history of `seed` reaches, whether it breaks a rule or not."""
-    with recorder(wanted) as recording:
+    with recorder(wanted) as reached:
         play(seed)
-    return {file: frozenset(lines) for file, lines in recording.reached.items()}
+    return {file: frozenset(lines) for file, lines in reached.items()}

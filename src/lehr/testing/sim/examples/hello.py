@@ -40,7 +40,7 @@ def hello() -> Scenario:
     steps.append(editor.save("one notice is turned down, the other let go"))
     del editor.files["assets/notices.yaml"]
     gone = editor.save("the line of what was turned down is deleted")
-    drift = Drift("somebody edits the page by hand", "hello/page", {"path": "elsewhere", "content": ""})
+    drift = Drift("an operator edits the page by hand", "hello/page", {"path": "elsewhere", "content": ""})
     return Scenario(
         "hello",
         Partition("hello"),

@@ -139,7 +139,7 @@ def _growing(editor: Editor) -> list[Step]:
     steps.append(editor.save("eu shrinks to one replica"))
     editor.replace("frontend.yaml", "eu: {replicas: 1", "eu: {replicas: 3")
     steps.append(editor.save("eu grows to three replicas again"))
-    drift = Drift("somebody stops all of us by hand", "frontend/us/job", None)
+    drift = Drift("an operator stops all of us by hand", "frontend/us/job", None)
     return [*steps, drift]
 
 
@@ -155,7 +155,7 @@ def _versions(editor: Editor) -> list[Step]:
     return [
         update,
         Order("v2 is rolled back", (pin,)),
-        editor.save("intent says v1 again"),
+        editor.save("intent asks for v1 again"),
         Order("the rollback's pin is taken away", (Lift(kind="pin", selector="frontend/*/job"),)),
     ]
 

@@ -23,16 +23,16 @@ diff` can be judged.
 
 The package is copied into a folder of its own, the copy is changed, and the suite runs against the
 copy in processes of its own: the random histories from seed 0 up, then, where the sources are, the
-scenarios of the tests. A history that does not end is a finding, too. What is found is found again by
-its seed alone:
+scenarios of the tests. A history that does not end is also a finding. A finding is repeated by its
+seed alone:
 
     lehr sim mutant NAME --seed 17            play it, and report which rule it breaks
     lehr sim mutant NAME --seed 17 --show     narrate it
 
 | module | what |
 |---|---|
-| `patch` | unified diffs: read, and applied to code that may have moved a little |
-| `mutation` | a mutation and its description; those that come with Lehr |
+| `patch` | unified diffs, applied by git to code that may have moved a little |
+| `mutation` | a mutation and its description; those in the repository (`tests/simulation/planted`) |
 | `judge` | copies, changes, plays and finds |
 | `player` | the process that plays against a copy |
 

@@ -17,7 +17,7 @@ import msgspec
 import lehr
 from lehr.base.clock import Clock
 from lehr.testing.sim.mutants import player
-from lehr.testing.sim.mutants.mutation import Mutation
+from lehr.testing.sim.mutants.mutation import REPOSITORY, Mutation
 from lehr.testing.sim.mutants.patch import PatchError
 from lehr.testing.sim.suite import scratch
 
@@ -31,12 +31,9 @@ SHARES = {"hello": 24, "shakespeare": 96}
 """Scenarios whose fault plans are played, each in so many cases: few enough to end soon after a finding."""
 
 _PACKAGE = Path(lehr.__file__).parent
-REPOSITORY = _PACKAGE.parents[1]
-"""Where the sources are, if this is not an installed package."""
-
 _SCENARIOS = REPOSITORY / "tests" / "simulation" / "scenarios"
 _KINDS = {"seed": "histories", "scenario": "scenarios", "plans": "scenarios", "test": "tests"}
-_ENDED_BY: dict[int, str] = {signal.SIGVTALRM: "computes for ever", signal.SIGALRM: "does not go on"}
+_ENDED_BY: dict[int, str] = {signal.SIGVTALRM: "computes for ever", signal.SIGALRM: "does not continue"}
 _LAST_WORDS = 3
 
 
@@ -154,8 +151,8 @@ def mutated(mutation: Mutation) -> Iterator[Path]:
         PatchError: the mutation does not fit.
     """
     with copied() as folder:
-        for file in mutation.files:
-            for compiled in (folder / file.path).parent.glob(f"__pycache__/{Path(file.path).stem}.*"):
+        for path in mutation.paths:
+            for compiled in (folder / path).parent.glob(f"__pycache__/{Path(path).stem}.*"):
                 compiled.unlink()
         mutation.apply(folder)
         yield folder
@@ -257,7 +254,7 @@ class _Hunt:
 
 
 class _Over(Exception):  # noqa: N818 - not an error
-    """Nothing more is to be found here."""
+    """Nothing more can be found here."""
 
 
 async def _whole(stream: asyncio.StreamReader | None) -> str:

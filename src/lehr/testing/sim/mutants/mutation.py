@@ -1,4 +1,4 @@
-"""A mutation, its description, and those that come with Lehr."""
+"""A mutation, its description, and those in the repository."""
 
 from __future__ import annotations
 
@@ -7,9 +7,14 @@ from pathlib import Path
 
 import msgspec
 
-from lehr.testing.sim.mutants.patch import FilePatch, PatchError, read
+import lehr
+from lehr.testing.sim.mutants.patch import PatchError, apply, normal
 
-PATCHES = Path(__file__).parent / "patches"
+REPOSITORY = Path(lehr.__file__).parents[2]
+"""Where the sources and tests are, if this is not an installed package."""
+
+PLANTED = REPOSITORY / "tests" / "simulation" / "planted"
+"""The mutations that the repository holds; a wheel has none."""
 
 _WORD = re.compile(r"# (Bug|Thought|Breaks|Outside|Found): (.*)")
 _PACKAGE = "lehr/"
@@ -25,7 +30,8 @@ class Mutation(msgspec.Struct, frozen=True):
         breaks: the invariant that is broken.
         outside: the area of the bug that no history simulates; empty if histories should find it.
         found: the case that last found it, played first: `seed 17`, `scenario NAME`, `test tests/...`.
-        files: its changes; paths begin with `lehr/`.
+        diff: its changes; paths begin with `lehr/`.
+        paths: the files that it changes.
     """
 
     name: str
@@ -34,23 +40,16 @@ class Mutation(msgspec.Struct, frozen=True):
     breaks: str
     outside: str
     found: str
-    files: tuple[FilePatch, ...]
+    diff: str
+    paths: tuple[str, ...]
 
     def apply(self, folder: Path) -> None:
         """Change the copy of the package in `folder`.
 
         Raises:
-            PatchError: it does not fit, or changes nothing.
+            PatchError: it does not fit.
         """
-        for file in self.files:
-            path = folder / file.path
-            if not path.is_file():
-                raise PatchError(f"there is no file {file.path}", fix="name the file as in the repository")
-            before = path.read_text()
-            after = file.applied(before)
-            if after == before:
-                raise PatchError(f"{file.path} is the same with the patch and without")
-            path.write_text(after)
+        apply(self.diff, folder)
 
 
 def mutation(text: str, name: str) -> Mutation:
@@ -59,15 +58,14 @@ def mutation(text: str, name: str) -> Mutation:
     Raises:
         PatchError: it is not a patch, or touches what no mutation may.
     """
-    files = read(text)
-    for file in files:
-        parts = file.path.split("/")
-        if not file.path.startswith(_PACKAGE) or ".." in parts or not file.path.endswith(".py"):
-            raise PatchError(f"{file.path} is no module of the package `lehr`", fix="change src/lehr alone")
-        if file.path.startswith(_JUDGE):
-            raise PatchError(f"{file.path} is of those that judge", fix="change what they judge")
+    diff, paths = normal(text)
+    for path in paths:
+        if not path.startswith(_PACKAGE) or ".." in path.split("/") or not path.endswith(".py"):
+            raise PatchError(f"{path} is not a module of the package `lehr`", fix="change only src/lehr")
+        if path.startswith(_JUDGE):
+            raise PatchError(f"{path} is part of the judge", fix="change what it judges")
     said = {word.lower(): _said(text, word) for word in ("Bug", "Thought", "Breaks", "Outside", "Found")}
-    return Mutation(name, files=files, **said)
+    return Mutation(name, diff=diff, paths=paths, **said)
 
 
 def _said(text: str, word: str) -> str:
@@ -98,24 +96,28 @@ def from_file(path: Path) -> Mutation:
     return mutation(text, path.stem)
 
 
-def shipped() -> dict[str, Mutation]:
-    """The mutations that come with Lehr, by name."""
-    return {path.stem: from_file(path) for path in sorted(PATCHES.glob("*.patch"))}
+def planted(folder: Path = PLANTED) -> dict[str, Mutation]:
+    """The mutations in `folder`, by name; none if there is no such folder.
+
+    Raises:
+        PatchError: one cannot be read, is not a patch, or touches what no mutation may.
+    """
+    return {path.stem: from_file(path) for path in sorted(folder.glob("*.patch"))}
 
 
-def record(name: str, case: str) -> None:
-    """Write down in the header of a mutation that comes with Lehr that `case` has found it."""
-    path = PATCHES / f"{name}.patch"
+def record(name: str, case: str, folder: Path = PLANTED) -> None:
+    """Write into the header of the mutation `name` that `case` has found it."""
+    path = folder / f"{name}.patch"
     header, files = path.read_text().split("--- ", 1)
     lines = [line for line in header.splitlines() if not line.startswith("# Found:")]
     path.write_text("\n".join([*lines, f"# Found: {case}", f"--- {files}"]))
 
 
-def find(name: str) -> Mutation:
-    """A mutation by its name, or by its file.
+def find(name: str, folder: Path = PLANTED) -> Mutation:
+    """A mutation by its name in `folder`, or by its file.
 
     Raises:
         PatchError: there is none, or it is not one.
     """
-    shipped_here = PATCHES / f"{name}.patch"
-    return from_file(shipped_here if shipped_here.is_file() else Path(name))
+    path = folder / f"{name}.patch"
+    return from_file(path if path.is_file() else Path(name))

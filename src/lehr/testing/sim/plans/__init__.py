@@ -4,10 +4,10 @@ In: a `Scenario`. Out: for each plan, the alarms: differences from the run witho
 
 After Sieve (OSDI 2022), which found 46 bugs in ten Kubernetes controllers this way. Random histories
 (`lehr.testing.sim.history`) try deep combinations and may miss a particular place; plans try every
-place, one fault at a time, and say exactly which one.
+place, one fault at a time, and name it exactly.
 
-A scenario is a deterministic course of commits, commands and drift, each left to come to rest before
-the next. The *reference* is the scenario played once without any fault. It passes *points*: every
+A scenario is a deterministic course of commits, commands and drift; each settles before the next
+begins. The *reference* is the scenario played once without any fault. It passes *points*: every
 commit of the store, every look at production, every begin of a push, every write of production, every
 event that wakes (a notification of the source, a publication, a command, a hint), every read of the
 source; each with a digest of the state around it. A *plan* is one fault at one point:
@@ -28,8 +28,8 @@ person does what a condition's `unblock` asks for, where the reference went furt
 
 * The state after each step is that of the reference: production, ledger, status and reason of every
   asset, digest of the newest incarnation, nothing left open.
-* Production of every asset went through the same values. So it was created, updated and removed as
-  often, too. What the fault itself left half done does not count, nor that the same is pushed again.
+* Production of every asset went through the same values. So it was created, updated and removed
+  equally often. Changes that the fault itself left half done do not count, nor do repeated pushes.
   Where the next step came early, values of the reference may be left out, and no others come in.
 
 And the `Witness` judges every write and push on the way.
@@ -43,9 +43,9 @@ and a test plays pruned plans to see that they are right.
 | `plan` | points, faults, plans, the reference: values |
 | `planning`, `pruning`, `oracles`, `damage` | which plans there are, which are played, what must be equal |
 | `saboteur` | waits at every point of a run, counts it, and strikes |
-| `written` | the state that is compared, kept up write by write |
-| `play`, `campaign` | one run; all of them, over all processors |
+| `scenario_witness` | judges each write, and keeps the state that is compared |
+| `plan_harness`, `campaign` | one run; all of them, over all processors |
 
 Architecture invariants: a plan changes nothing before its point; the program under test knows nothing
-of plans; what is compared holds no identifiers and no times.
+of plans; the compared states hold no identifiers and no times.
 """

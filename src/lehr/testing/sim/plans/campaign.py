@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import functools
-import multiprocessing
 from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
 from lehr.base.errors import LehrError
-from lehr.model.types import Registry
 from lehr.sdk.plugin import Fencing
 from lehr.testing.sim.examples import SCENARIOS
 from lehr.testing.sim.plans.plan import Plan, Reference
+from lehr.testing.sim.plans.plan_harness import PlanHarness
 from lehr.testing.sim.plans.planning import plans_of
-from lehr.testing.sim.plans.play import Play
 from lehr.testing.sim.plans.pruning import Pruned, prune
-from lehr.testing.sim.suite import scratch, silence
+from lehr.testing.sim.suite import scratch, silence, spread
 from lehr.wiring import registry
 
-_CHUNK = 4
+_FEW = 4
+"""Plans for which starting processes does not pay."""
 
 
 class Judged(msgspec.Struct, frozen=True):
@@ -50,7 +49,7 @@ class Campaign(msgspec.Struct, frozen=True):
 
 
 def campaign(scenario: str, fencing: Fencing = Fencing.NATIVE) -> Campaign:
-    """Play the reference of a scenario of `SCENARIOS`, with a provider of this fencing, and plan.
+    """PlanHarness the reference of a scenario of `SCENARIOS`, with a provider of this fencing, and plan.
 
     Raises:
         LehrError: the scenario does not reach its end even without a fault.
@@ -61,28 +60,19 @@ def campaign(scenario: str, fencing: Fencing = Fencing.NATIVE) -> Campaign:
 
 
 def judge(campaign: Campaign, plan: Plan) -> Judged:
-    """Play one plan."""
+    """PlanHarness one plan."""
     play = played(campaign, plan)
     return Judged(plan, tuple(play.alarms), play.trace.events[-1].at)
 
 
-def played(campaign: Campaign, plan: Plan) -> Play:
+def played(campaign: Campaign, plan: Plan) -> PlanHarness:
     """The run of one plan, to show its story."""
-    with scratch() as folder, silence():
-        play = Play(SCENARIOS[campaign.scenario](), _registry(), folder, plan, campaign.reference)
-        play.play()
-        return play
+    return _run(campaign.scenario, plan, campaign.reference)
 
 
 def judge_all(campaign: Campaign, plans: Sequence[Plan], jobs: int) -> Iterator[Judged]:
-    """Play many plans in `jobs` processes, in whatever order they end."""
-    if jobs == 1 or len(plans) <= _CHUNK:
-        yield from (judge(campaign, plan) for plan in plans)
-        return
-    # Not forked: inherited threads and locks are not reliable.
-    context = multiprocessing.get_context("spawn")
-    with context.Pool(jobs, _begin_worker, (campaign,)) as pool:
-        yield from pool.imap_unordered(_judge_here, plans, chunksize=_CHUNK)
+    """PlanHarness many plans in `jobs` processes, in whatever order they end."""
+    yield from spread(functools.partial(judge, campaign), plans, jobs if len(plans) > _FEW else 1)
 
 
 def failed(results: Iterable[Judged]) -> list[Judged]:
@@ -91,29 +81,24 @@ def failed(results: Iterable[Judged]) -> list[Judged]:
 
 
 def _reference(scenario: str, fencing: Fencing) -> Reference:
-    with scratch() as folder, silence():
-        play = Play(SCENARIOS[scenario](), _registry(), folder, fencing=fencing)
-        play.play()
+    play = _run(scenario, None, None, fencing)
     if play.alarms:
         raise LehrError(
             f"the scenario {scenario} fails without any fault",
             why="; ".join(play.alarms[:3]),
-            fix="mend that first",
+            fix="fix that first",
         )
     return play.as_reference()
 
 
-@functools.cache
-def _registry() -> Registry:
-    return registry()
+_registry = functools.cache(registry)
 
 
-_worker: list[Campaign] = []
-
-
-def _begin_worker(campaign: Campaign) -> None:
-    _worker[:] = [campaign]
-
-
-def _judge_here(plan: Plan) -> Judged:
-    return judge(_worker[0], plan)
+def _run(
+    scenario: str, plan: Plan | None, reference: Reference | None, fencing: Fencing = Fencing.NATIVE
+) -> PlanHarness:
+    """A run to its end; without a plan and a reference, it is the reference."""
+    with scratch() as folder, silence():
+        play = PlanHarness(SCENARIOS[scenario](), _registry(), folder, plan, reference, fencing)
+        play.play()
+    return play

@@ -9,6 +9,7 @@ import msgspec
 
 from lehr.base.digest import Digest
 from lehr.sdk.plugin import Fencing
+from lehr.testing.sim.faults import PushFault
 
 
 class Where(enum.StrEnum):
@@ -31,7 +32,7 @@ class Fault(enum.StrEnum):
         SECOND: another control plane starts at a commit, next to the first.
         HELD: the control plane is stopped at a commit, push or write, another one starts, then the
             first continues.
-        EARLY: at a commit, the scenario's next step does not wait until this one has come to rest.
+        EARLY: at a commit, the scenario's next step does not wait until this one has settled.
         OUTDATED: a look at production finds what it held before its last change.
         LATE: a write cannot be seen for some seconds.
         LOST, DOUBLED: an event never comes, or comes once more, late.
@@ -55,7 +56,7 @@ class Fault(enum.StrEnum):
     PARTIAL = "applied in part"
     UNHEARD = "answer lost"
     HANG = "hangs"
-    DETACHED = "goes on by itself"
+    DETACHED = "continues detached"
     UNREADABLE = "unreadable source"
     TRUNCATED = "truncated"
     BLANK = "blank"
@@ -64,13 +65,24 @@ class Fault(enum.StrEnum):
     EMPTIED = "empty source"
 
 
+PUSH_FAULTS = {
+    Fault.FAIL: PushFault.FAIL,
+    Fault.APPLIED: PushFault.APPLIED,
+    Fault.PARTIAL: PushFault.PARTIAL,
+    Fault.UNHEARD: PushFault.LOST,
+    Fault.HANG: PushFault.HANG,
+    Fault.DETACHED: PushFault.DETACHED,
+}
+"""How a push is continued or ends."""
+
+
 class Point(msgspec.Struct, frozen=True, kw_only=True):
     """A place in the reference run.
 
     Attributes:
         step: of the scenario, counted from 0.
         at: seconds since the start of the run.
-        before, after: digests of the state (`Written.digest`) around it.
+        before, after: digests of the state (`ScenarioWitness.digest`) around it.
         busy: operations that production was carrying out then.
         what: in words.
         ids: assets that it is about.
@@ -127,7 +139,7 @@ class Plan(msgspec.Struct, frozen=True):
 
 
 class Rest(msgspec.Struct, frozen=True):
-    """State of everything when a step had come to rest.
+    """State of everything when a step had settled.
 
     Attributes:
         production: its values, by asset.

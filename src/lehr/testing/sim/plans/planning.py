@@ -4,21 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from lehr.testing.sim.plans.plan import Fault, Plan, Point, Reference, Where
+from lehr.testing.sim.plans.plan import PUSH_FAULTS, Fault, Plan, Reference, Where
 
-_AT_COMMITS = (Fault.CRASH_BEFORE, Fault.CRASH_AFTER, Fault.SECOND, Fault.HELD)
-_AT_PUSHES = (
-    Fault.FAIL,
-    Fault.APPLIED,
-    Fault.PARTIAL,
-    Fault.UNHEARD,
-    Fault.HANG,
-    Fault.DETACHED,
-    Fault.HELD,
-)
-_AT_WRITES = (Fault.CRASH_BEFORE, Fault.CRASH_AFTER, Fault.LATE, Fault.HELD)
+_ANYWHERE = {
+    Where.COMMIT: (Fault.CRASH_BEFORE, Fault.CRASH_AFTER, Fault.SECOND, Fault.HELD),
+    Where.WRITE: (Fault.CRASH_BEFORE, Fault.CRASH_AFTER, Fault.LATE, Fault.HELD),
+    Where.PUSH: (*PUSH_FAULTS, Fault.HELD),
+    Where.EVENT: (Fault.LOST, Fault.DOUBLED),
+}
+"""Faults at every point of a kind."""
+
 _AT_LOOKS = (Fault.FAIL, Fault.OUTDATED)
-_AT_EVENTS = (Fault.LOST, Fault.DOUBLED)
 _OF_A_FILE = (Fault.TRUNCATED, Fault.BLANK, Fault.REPEATED)
 _OF_A_SOURCE = (Fault.HALVED, Fault.EMPTIED)
 
@@ -32,20 +28,13 @@ def plans_of(reference: Reference, declaring: Sequence[str]) -> list[Plan]:
     Args:
         declaring: paths of files of the source whose damage must be noticed.
     """
-    simple = (
-        (Where.COMMIT, _AT_COMMITS),
-        (Where.WRITE, _AT_WRITES),
-        (Where.PUSH, _AT_PUSHES),
-        (Where.EVENT, _AT_EVENTS),
-    )
-    found = [
-        Plan(fault, where, point.number)
-        for where, faults in simple
-        for point in reference.of(where)
-        for fault in faults
-    ]
     return [
-        *found,
+        *(
+            Plan(fault, where, point.number)
+            for where, faults in _ANYWHERE.items()
+            for point in reference.of(where)
+            for fault in faults
+        ),
         *_looks(reference),
         *_early(reference),
         *_stale(reference),
@@ -88,7 +77,8 @@ def _stale(reference: Reference) -> Iterator[Plan]:
 
 
 def _sources(reference: Reference, declaring: Sequence[str]) -> Iterator[Plan]:
-    published = _first_publication(reference.of(Where.COMMIT))
+    commits = reference.of(Where.COMMIT)
+    published = next((point.at for point in commits if "Publish" in point.what), 0.0)
     for point in reference.of(Where.READ):
         yield Plan(Fault.UNREADABLE, Where.READ, point.number)
         if point.at <= published:
@@ -97,7 +87,3 @@ def _sources(reference: Reference, declaring: Sequence[str]) -> Iterator[Plan]:
         yield from (Plan(fault, Where.READ, point.number) for fault in _OF_A_SOURCE)
         for path in declaring:
             yield from (Plan(fault, Where.READ, point.number, path=path) for fault in _OF_A_FILE)
-
-
-def _first_publication(commits: Sequence[Point]) -> float:
-    return next((point.at for point in commits if "Publish" in point.what), 0.0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from lehr.base.errors import TransientError
@@ -18,35 +19,25 @@ from lehr.model.writes import (
     KeepLease,
     LiftControl,
     Publish,
+    Reschedule,
     SetControl,
-    Touch,
     Write,
 )
-from lehr.testing.sim.faults import PushFault
 from lehr.testing.sim.plans.damage import damaged
-from lehr.testing.sim.plans.plan import Fault, Plan, Point, Where
-from lehr.testing.sim.plans.written import Written
+from lehr.testing.sim.plans.plan import PUSH_FAULTS, Fault, Plan, Point, Where
+from lehr.testing.sim.plans.scenario_witness import ScenarioWitness
 from lehr.testing.sim.process import Process
 from lehr.testing.sim.production import Production, half
 from lehr.testing.sim.source import Files, Repository, files
 from lehr.testing.sim.trace import Trace
-from lehr.testing.sim.witness import Witness
 
-_PUSHES = {
-    Fault.FAIL: PushFault.FAIL,
-    Fault.APPLIED: PushFault.APPLIED,
-    Fault.PARTIAL: PushFault.PARTIAL,
-    Fault.UNHEARD: PushFault.LOST,
-    Fault.HANG: PushFault.HANG,
-    Fault.DETACHED: PushFault.DETACHED,
-}
 _LAG_SECONDS = 2.0
 _LONGEST_LAG = 15.0
 _AGAIN_SECONDS = 3.0
 _HIDDEN_SECONDS = 4.0
 
 _MOVES = (Publish, SetControl, LiftControl, Finish, Adopt)
-_ROUTINE = (KeepLease, Touch, Audit)
+_ROUTINE = (KeepLease, Reschedule, Audit)
 
 
 class Saboteur:
@@ -63,7 +54,9 @@ class Saboteur:
             meantime.
     """
 
-    def __init__(self, plan: Plan | None, trace: Trace, written: Written) -> None:
+    def __init__(
+        self, plan: Plan | None, trace: Trace, witness: ScenarioWitness, production: Production
+    ) -> None:
         self.plan = plan
         self.points: list[Point] = []
         self.struck = False
@@ -72,10 +65,10 @@ class Saboteur:
         self.way: dict[str, list[Any]] = {}
         self.revisions: dict[str, str] = {}
         self.replace: Callable[[bool], None] = lambda held: None
-        self.production: Production
+        self.production = production
         self.process: Process
         self._trace = trace
-        self._written = written
+        self._witness = witness
         self._counts = dict.fromkeys(Where, 0)
         self._commit: dict[str, Any] = {}
         self._failing: str | None = None
@@ -84,9 +77,11 @@ class Saboteur:
 
     # --- counting ----------------------------------------------------------------------
 
-    def _pass(self, where: Where) -> Fault | None:
-        """Count a point; returns the fault that strikes there, if any."""
+    def _pass(self, where: Where, **fields: Any) -> Fault | None:
+        """Count a point, and note it if it has `fields`; returns the fault that strikes there, if any."""
         self._counts[where] += 1
+        if fields:
+            self._note(where, self._state(), **fields)
         plan = self.plan
         if plan is None or self.struck or (plan.where, plan.number) != (where, self._counts[where]):
             return None
@@ -95,7 +90,7 @@ class Saboteur:
         return plan.fault
 
     def _state(self) -> Any:
-        return self._written.digest(self.production.values) if self.plan is None else ""
+        return self._witness.digest(self.production.values) if self.plan is None else ""
 
     def _note(self, where: Where, before: Any, **fields: Any) -> None:
         if self.plan is not None:
@@ -120,20 +115,27 @@ class Saboteur:
         self.process = process
         process.store.before = lambda number, writes: self._committing(process, writes)
         enforcer = process.enforcer
-        told, controls_changed = enforcer.told, enforcer.controls_changed
+        told, controls_changed = enforcer.notify_published, enforcer.controls_changed
 
-        def tell() -> None:
+        def tell(sequence: int = 0) -> None:
             newest = process.store.intent.newest(enforcer.partition)
             if newest is None:  # reads are stale
-                self.event("publication", (), told)
+                self.event("publication", (), partial(told, sequence))
                 return
             changes = process.store.intent.changes(newest.partition, newest.sequence - 1, newest.sequence)
-            self.event(f"publication of {newest.name}", tuple(change.id for change in changes), told)
+            ids = tuple(change.id for change in changes)
+            self.event(f"publication of {newest.name}", ids, partial(told, sequence))
 
-        def tell_controls(selector: Any, cause: str) -> None:
-            self.event(f"word about {selector}", (), lambda: controls_changed(selector, cause))
+        async def tell_controls(selector: Any, cause: str) -> None:
+            heard: list[asyncio.Task[None]] = []
+            self.event(
+                f"word about {selector}",
+                (),
+                lambda: heard.append(asyncio.ensure_future(controls_changed(selector, cause))),
+            )
+            await asyncio.gather(*heard)
 
-        enforcer.told = tell  # type: ignore[method-assign]
+        enforcer.notify_published = tell  # type: ignore[method-assign]
         enforcer.controls_changed = tell_controls  # type: ignore[method-assign]
 
     def _committing(self, process: Process, writes: Sequence[Write]) -> None:
@@ -168,8 +170,7 @@ class Saboteur:
 
     def looking(self, id: str, found: Any) -> Any:
         """A control plane looks at production of `id`, which is `found`."""
-        fault = self._pass(Where.LOOK)
-        self._note(Where.LOOK, self._state(), what=f"at {id}", ids=(id,))
+        fault = self._pass(Where.LOOK, what=f"at {id}", ids=(id,))
         if fault is Fault.FAIL:
             raise TransientError("production cannot be reached", why="no route to host")
         if fault is Fault.OUTDATED:
@@ -184,13 +185,12 @@ class Saboteur:
         for other in self.production.running.values():
             if (other.asset, other.epoch) == (target.id, operation.epoch):
                 self.production.broken.append(f"I5: one control plane pushes {target.id} twice at once")
-        fault = self._pass(Where.PUSH)
-        self._note(Where.PUSH, self._state(), what=f"{target.id} to {target.goal}", ids=(target.id,))
+        fault = self._pass(Where.PUSH, what=f"{target.id} to {target.goal}", ids=(target.id,))
         if fault is Fault.HELD:
             self._hold()
         elif fault is not None:
             self._failing, self._halving = target.id, fault is Fault.PARTIAL
-            self.production.push_faults[target.id] = _PUSHES[fault]
+            self.production.push_faults[target.id] = PUSH_FAULTS[fault]
 
     def applying(self, target: Target, value: Any, write: Callable[[], bool]) -> bool:
         """Production is about to be written, by `write`."""
@@ -223,7 +223,7 @@ class Saboteur:
             way.append(value)
 
     def rested(self) -> None:
-        """A step has come to rest: partial changes that remain were all there was to do."""
+        """A step has settled: partial changes that remain were all there was to do."""
         if self._halved is not None:
             (id, value), self._halved = self._halved, None
             if self.production.values.get(id) == value:
@@ -243,8 +243,7 @@ class Saboteur:
 
     def event(self, what: str, ids: tuple[str, ...], deliver: Callable[[], None]) -> None:
         """Something wakes the control plane: `deliver` notifies it."""
-        fault = self._pass(Where.EVENT)
-        self._note(Where.EVENT, self._state(), what=what, ids=ids)
+        fault = self._pass(Where.EVENT, what=what, ids=ids)
         if fault is Fault.LOST:
             return
         deliver()
@@ -253,9 +252,8 @@ class Saboteur:
 
     def reading(self, found: Files) -> Files:
         """The source is read, and `found` is in it."""
-        fault = self._pass(Where.READ)
         revision = found.revision.revision
-        self._note(Where.READ, self._state(), what=f"revision {revision[:12]}", revision=revision)
+        fault = self._pass(Where.READ, what=f"revision {revision[:12]}", revision=revision)
         if fault is None:
             return found
         if fault is Fault.UNREADABLE:
@@ -296,13 +294,6 @@ class SabotagedRepository(Repository):
             self.saboteur.event("word of the source", (), super().tell)
 
 
-class ScenarioWitness(Witness):
-    """A witness of scenarios, which have limits of their own."""
-
-    def _limits(self, operation: Operation, asset: object) -> None:
-        """Those of the examples are for their own tests."""
-
-
 def _described(writes: Sequence[Write]) -> dict[str, Any]:
     told = [write for write in writes if not isinstance(write, _ROUTINE)]
     admitted = [write for write in told if isinstance(write, Admit)]
@@ -310,12 +301,11 @@ def _described(writes: Sequence[Write]) -> dict[str, Any]:
         "what": ", ".join(type(write).__name__ for write in told) or "nothing new",
         "ids": tuple(write.operation.asset for write in admitted),
         "moves": any(isinstance(write, _MOVES) for write in told),
-        "admits": tuple((write.operation.asset, _takes_away(write)) for write in admitted),
+        "admits": tuple(
+            (write.operation.asset, write.approval or write.operation.goal is not Goal.PRESENT)
+            for write in admitted
+        ),
     }
-
-
-def _takes_away(write: Admit) -> bool:
-    return write.approval or write.operation.goal is not Goal.PRESENT
 
 
 def _later(seconds: float, call: Callable[[], object]) -> None:

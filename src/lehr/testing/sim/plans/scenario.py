@@ -1,4 +1,4 @@
-"""Scenarios: people's actions, step by step, each left to come to rest before the next."""
+"""Scenarios: people's actions, step by step; each settles before the next begins."""
 
 from __future__ import annotations
 

@@ -1,0 +1,308 @@
+"""A control plane in this process, from start to end, and its output."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from msgspec.structs import replace
+
+from lehr.base.clock import SystemClock
+from lehr.base.diagnostics import Diagnostic
+from lehr.base.errors import LehrError
+from lehr.cli import formatting
+from lehr.cli.output import print_lines
+from lehr.cli.overview_text import overview_lines, refused
+from lehr.cli.progress import drawn
+from lehr.cli.shutdown import EndedError, Ending, tell
+from lehr.cli.stored import named_store
+from lehr.control.plane import GRACE_SECONDS, ControlPlane, NotPublishableError, Parts
+from lehr.control.state_folder import UNUSED
+from lehr.enforce.plugin_errors import one_line
+from lehr.model.attempt import Attempt, Publication
+from lehr.query.overview import survey
+from lehr.query.partition_view import Reading
+from lehr.sdk.source import REMARK
+from lehr.wiring import Deployment, inert_in
+from lehr.wiring.running import answering, control_plane
+
+if TYPE_CHECKING:
+    from lehr.http.server import Address
+
+_LOOK_SECONDS = 0.1
+_TELL_SECONDS = 10.0
+
+
+async def run_on(
+    ended: Ending,
+    deployment: Deployment,
+    listen: Address | None = None,
+    secret: Callable[[], str] | None = None,
+    names: tuple[str, ...] = (),
+    hung_up: HungUp | None = None,
+) -> int:
+    """Run until a shutdown is requested. Returns the exit code.
+
+    Args:
+        listen: address to serve reads over HTTP on; None for none.
+        secret: reads the secret of hooks; None to accept no hooks.
+        names: host names that requests may use, as in `lehr.http.server.serving`.
+        hung_up: set by SIGHUP, to check the source.
+
+    Raises:
+        LehrError: it cannot start, or the store is broken.
+    """
+    with contextlib.suppress(EndedError):
+        async with _plane(deployment, ended) as (plane, _parts):
+            await ended.unless(plane.start())
+            tell(f"enforcing partition {plane.partition}; state in {deployment.state}")
+            looking = None if hung_up is None else asyncio.create_task(_look_when(hung_up, plane))
+            telling = asyncio.create_task(_tell_changes(plane))
+            try:
+                async with _answering(plane, deployment, listen, secret, names):
+                    await ended.unless(plane.serve())
+            finally:  # otherwise turns would continue on a closed store
+                telling.cancel()
+                if looking is not None:
+                    looking.cancel()
+                await _stop(plane)
+    return ended.code
+
+
+async def run_once(ended: Ending, deployment: Deployment, timeout: float | None) -> int:
+    """Run until production is as intended (0), or until nothing more happens automatically (1).
+
+    Args:
+        timeout: seconds after which to give up (1); None for never.
+
+    Raises:
+        LehrError: it cannot start, or the store is broken.
+    """
+    began = SystemClock().monotonic()
+    if timeout is not None:
+        ended.after(timeout)
+    started = False
+    try:
+        async with _plane(deployment, ended) as (plane, made_of):
+            attempt = await ended.unless(plane.start())
+            started = True
+            converged = await _converged(plane, ended)
+            await _stop(plane)
+            if ended.is_set() and not ended.timed_out:
+                return ended.code or 1
+            if converged and attempt.publication in (Publication.PUBLISHED, Publication.UNCHANGED):
+                seconds = SystemClock().monotonic() - began
+                assets = formatting.counted(plane.enforcer.assets, "asset")
+                tell(f"{_in_force(attempt)}: production is as intended, {assets}, {seconds:.1f} s")
+                return 0
+            if ended.timed_out:
+                tell(f"gave up after {formatting.span(timeout or 0.0)}")
+            _tell_what_blocks(made_of, plane)
+    except EndedError:
+        if ended.timed_out and not started:
+            tell(f"gave up after {formatting.span(timeout or 0.0)}: the source or the store did not answer")
+    return ended.code or 1
+
+
+async def _converged(plane: ControlPlane, ended: Ending) -> bool:
+    """Whether production is as intended; False if a shutdown is requested before it is."""
+    try:
+        with _progress(plane):
+            return await ended.unless(plane.converge())
+    except EndedError:
+        return False
+    except BaseException:
+        await plane.stop(grace=0.0)
+        raise
+
+
+async def _stop(plane: ControlPlane) -> None:
+    """Stop, and report the pushes that are waited for."""
+    telling = asyncio.create_task(_tell_waiting(plane))
+    try:
+        await plane.stop()
+    finally:
+        telling.cancel()
+
+
+async def _tell_waiting(plane: ControlPlane) -> None:
+    clock = SystemClock()
+    until = clock.monotonic() + GRACE_SECONDS
+    while pushes := [str(operation.asset) for operation, _said in plane.enforcer.pushes()]:
+        left = max(0.0, until - clock.monotonic())
+        named = ", ".join(pushes[:3]) + (", ..." if len(pushes) > 3 else "")
+        count = formatting.counted(len(pushes), "push", "pushes")
+        tell(f"waiting up to {formatting.span(left)} for {count}: {named}")
+        await clock.sleep(_TELL_SECONDS)
+
+
+class HungUp:
+    """SIGHUP: check the source now. Key files are read at each use anyway."""
+
+    def __init__(self) -> None:
+        self._event: asyncio.Event | None = None
+
+    def __call__(self) -> None:
+        if self._event is not None:
+            self._event.set()
+
+    async def wait(self) -> None:
+        """Wait for the next SIGHUP."""
+        self._event = self._event or asyncio.Event()
+        await self._event.wait()
+        self._event.clear()
+
+
+async def _look_when(hung_up: HungUp, plane: ControlPlane) -> None:
+    while True:
+        await hung_up.wait()
+        tell("checking the source now (SIGHUP)")
+        try:
+            await plane.refresh()
+        except LehrError as error:
+            tell(f"the source could not be checked: {error}")
+        except Exception as error:  # the next signal is still handled
+            tell(f"the source could not be checked: {one_line(error)}")
+
+
+@contextlib.asynccontextmanager
+async def _answering(
+    plane: ControlPlane,
+    deployment: Deployment,
+    listen: Address | None,
+    secret: Callable[[], str] | None,
+    names: tuple[str, ...],
+) -> AsyncIterator[None]:
+    """Also answers over HTTP, if requested. A failure to do so does not stop the run."""
+    async with contextlib.AsyncExitStack() as entered:
+        if listen is not None:
+            from lehr.cli.serve import warn_of
+
+            warn_of(listen)
+            given = (deployment.state, named_store(), plane.state, names, plane, secret)
+            try:
+                server = await entered.enter_async_context(answering(listen, *given))
+                tell(f"serving at {server.url}")
+            except LehrError as error:
+                tell(f"warning: not serving over HTTP: {error}")
+        yield
+
+
+@contextlib.asynccontextmanager
+async def _plane(deployment: Deployment, ended: Ending) -> AsyncIterator[tuple[ControlPlane, Parts]]:
+    """A control plane, ready to start; its attempts to publish are reported."""
+    _warn_of_unused(deployment.base)
+    try:
+        async with control_plane(deployment, named_store(), ended.unless) as (plane, made_of):
+            plane.listeners.append(_Teller())
+            yield plane, made_of
+    except NotPublishableError as error:
+        from lehr.cli.diagnostics import render
+
+        tell(render(error.diagnostics, colour=sys.stderr.isatty()))
+        raise
+
+
+# --- output -------------------------------------------------------------------------
+
+
+class _Teller:
+    """Reports results of passes over the source, each only if it differs from the previous one."""
+
+    def __init__(self) -> None:
+        self._last: tuple[object, ...] = ()
+        self._remarks: tuple[Diagnostic, ...] = ()
+
+    def __call__(self, attempt: Attempt) -> None:
+        remarks = tuple(item for item in attempt.diagnostics if item.code == REMARK)
+        if remarks == self._remarks:  # reported once, not with every commit
+            rest = tuple(item for item in attempt.diagnostics if item not in remarks)
+            attempt = replace(attempt, diagnostics=rest)
+        self._remarks = remarks
+        told = (attempt.publication, attempt.sources, attempt.diagnostics)
+        if told == self._last:
+            return
+        before, self._last = self._last[:1], told
+        if attempt.publication is Publication.PUBLISHED:
+            changed = formatting.counted(len(attempt.changed), "asset")
+            tell(f"{_in_force(attempt)} published: {changed} changed")
+        if attempt.publication in (Publication.REFUSED, Publication.UNREADABLE):
+            for line in refused(attempt, attempt.at):
+                tell(line)
+        elif before == (Publication.UNREADABLE,) and attempt.publication is Publication.UNCHANGED:
+            tell(f"the source is readable again; {_in_force(attempt)} stays in force")
+        elif attempt.diagnostics:
+            from lehr.cli.diagnostics import render
+
+            tell(render(attempt.diagnostics))
+
+
+def _in_force(attempt: Attempt) -> str:
+    return f"{attempt.partition}@{attempt.sequence}"
+
+
+async def _tell_changes(plane: ControlPlane) -> None:
+    """Report the overall status whenever nothing is in progress and it differs from the last report."""
+    before: frozenset[str] | None = None
+    while True:
+        if plane.enforcer.at_rest and plane.enforcer.unsettled != before:
+            before = plane.enforcer.unsettled
+            total = formatting.counted(plane.enforcer.assets, "asset")
+            if not plane.enforcer.assets:
+                tell("nothing to do: no asset is in force")
+            elif before:
+                named = ", ".join(sorted(before)[:3]) + (", ..." if len(before) > 3 else "")
+                tell(f"{len(before)} of {total} not settled: {named}; see `lehr why --all`")
+            else:
+                tell(f"production is as intended: {total}")
+        await plane.enforcer.changed()
+
+
+@contextlib.contextmanager
+def _progress(plane: ControlPlane) -> Iterator[None]:
+    """A progress bar of settled assets, on a terminal."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    with drawn(timed=False) as progress:
+        bar = progress.add_task("assets settled", total=plane.enforcer.assets)
+
+        async def follow() -> None:
+            while True:
+                total, left = plane.enforcer.assets, len(plane.enforcer.unsettled)
+                pushing = ", ".join(operation.asset for operation, _said in plane.enforcer.pushes()[:3])
+                said = f"pushing {pushing}" if pushing else "assets settled"
+                progress.update(bar, total=total, completed=total - left, description=said)
+                await SystemClock().sleep(_LOOK_SECONDS)
+
+        following = asyncio.create_task(follow())
+        try:
+            yield
+        finally:
+            following.cancel()
+
+
+def _tell_what_blocks(made_of: Parts, plane: ControlPlane) -> None:
+    if plane.enforcer.trouble:
+        tell(f"the newest incarnation is not enforced: {plane.enforcer.trouble}")
+    reading = Reading(
+        made_of.store, plane.partition, SystemClock().now(), inert_in(made_of.store, plane.partition)
+    )
+    overview = replace(survey(reading), attempt=None)  # the result was already reported with excerpts
+    print_lines(overview_lines(overview, plane.partition, reading.now, plane.state()))
+
+
+def _warn_of_unused(folder: Path) -> None:
+    """Warn about a `.lehr` in a workspace: its author may think that it is used."""
+    unused = folder / UNUSED
+    if unused.exists() or unused.is_symlink():
+        click.echo(
+            f"warning: {unused} is not used: state is never read from a workspace, where git writes. "
+            "Remove it, or pass --state",
+            err=True,
+        )

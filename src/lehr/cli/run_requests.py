@@ -1,0 +1,77 @@
+"""Giving commands to the running program: `lehr sync`, `lehr retry`, and code that the others share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from lehr.base.errors import LehrError
+from lehr.cli.stored import complete_asset, state_folder, state_option
+
+if TYPE_CHECKING:
+    from lehr.control.messages import Answer, AnyRequest
+
+_SYNC_SECONDS = 330.0  # the time limit of a generation
+
+
+def command(request: AnyRequest, *, timeout: float = 30.0) -> Answer:
+    """Send a command to the active `lehr run`, and return its answer, which is never an error.
+
+    Raises:
+        LehrError: none is active, or the command was refused.
+    """
+    from lehr.control.socket import send
+
+    answer = send(state_folder(), request, timeout=timeout)
+    if not answer.ok:
+        raise LehrError(answer.message, code=answer.code, why=answer.why, fix=answer.fix)
+    return answer
+
+
+@click.command(
+    epilog="""
+    \b
+    Examples:
+      lehr sync                          after a push to the source repository
+      lehr sync && lehr wait --timeout 2m
+    """
+)
+@state_option
+def sync() -> None:
+    """Check the source now instead of at the next poll, and print the result.
+
+    Exits with 1 if the newest revision is refused or cannot be read.
+    """
+    import msgspec
+
+    from lehr.base.clock import SystemClock
+    from lehr.cli.overview_text import refused
+    from lehr.control.messages import Refresh
+    from lehr.model.attempt import Attempt, Publication
+
+    answer = command(Refresh(), timeout=_SYNC_SECONDS)
+    attempt = msgspec.convert(answer.content, Attempt)
+    if attempt.publication in (Publication.REFUSED, Publication.UNREADABLE):
+        for line in refused(attempt, SystemClock().now()):
+            click.echo(line, err=True)
+        raise click.exceptions.Exit(1)
+    changed = f", {len(attempt.changed)} changed" if attempt.changed else ""
+    print(f"{attempt.publication}: {attempt.partition}@{attempt.sequence} is in force{changed}")
+
+
+@click.command(
+    epilog="""
+    \b
+    Examples:
+      lehr retry web/process    after fixing the cause of a stalled push
+      lehr retry all
+    """
+)
+@click.argument("selector", shell_complete=complete_asset)
+@state_option
+def retry(selector: str) -> None:
+    """Retry the assets of SELECTOR now, and forget their previous failures."""
+    from lehr.control.messages import Retry
+
+    print(command(Retry(selector=selector)).message)

@@ -1,0 +1,202 @@
+"""Runs the checks of a turn, and provides what they may read."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from functools import partial
+from typing import Any, TypeVar
+
+import structlog
+
+from lehr.base.digest import Digest
+from lehr.base.errors import NeedError
+from lehr.enforce.governance import Governance
+from lehr.enforce.neighbours import UNDER_WAY, Neighbours
+from lehr.enforce.plugin_errors import FAILURES, one_line, reraise_if_cancelled, storable
+from lehr.enforce.state import View
+from lehr.model.asset import Asset, AssetId
+from lehr.model.control import Control
+from lehr.model.decision import Reservation, Verdict
+from lehr.model.diff import Diff, Goal
+from lehr.model.operation import Purpose
+from lehr.model.reason import Reason
+from lehr.sdk.check import CheckPlugin, CheckRequest, Referrer
+
+T = TypeVar("T")
+
+log = structlog.get_logger()
+
+_RETRY_SECONDS = 10.0
+
+
+class TurnCheckReader:
+    """`lehr.sdk.check.CheckReader` for one turn.
+
+    Attributes:
+        looked_at: assets that were looked at, with their digests in the newest incarnation;
+            admission ensures that these are still current, and that no push of them is under way.
+    """
+
+    def __init__(
+        self,
+        view: View,
+        governance: Governance,
+        neighbours: Neighbours,
+        on_look: Callable[[AssetId], None] = lambda id: None,
+        on_difference: Callable[[AssetId], None] = lambda id: None,
+    ) -> None:
+        """Read for the turn of `view`, which `governance` governs.
+
+        Args:
+            on_look: called with each asset before it is looked at.
+            on_difference: called with each that differs.
+        """
+        self._view = view
+        self._governance = governance
+        self._neighbours = neighbours
+        self._lookups = neighbours.lookups
+        self._on_look = on_look
+        self._on_difference = on_difference
+        stays = view.goal is Goal.PRESENT
+        self._sequence = view.pinning.content if stays else view.governing
+        # An asset that leaves waits for the newest version of others, even where a pin still holds them back.
+        self._pins = governance.active_controls(view.now) if stays else ()
+        self._looked: dict[tuple[AssetId, bool], Diff | None] = {}
+        self._found: dict[Hashable, Any] = {}
+        self._missed: dict[Hashable, Callable[[], Any]] = {}
+        self.looked_at: dict[AssetId, Digest | None] = {}
+
+    def payload(self, asset: Asset, kind: type[T]) -> T:
+        return self._neighbours.registry.payload(asset, kind)
+
+    def addon(self, asset: Asset, name: str, kind: type[T]) -> T | None:
+        return self._neighbours.registry.addon(asset, name, kind)
+
+    def dependencies(self, asset: Asset) -> Sequence[AssetId]:
+        return self._neighbours.registry.dependencies(asset)
+
+    def governing(self, type: str) -> Sequence[Asset]:
+        return self._governance.of_type(type)
+
+    def controls(self) -> Sequence[Control]:
+        return self._governance.active_controls(self._view.now)
+
+    def usage(self, reservation: Reservation) -> tuple[int, float | None]:
+        found: tuple[int, float | None] = self._look(
+            reservation, partial(self._lookups.usage, reservation, self._view.now)
+        )
+        return found
+
+    def asset(self, id: AssetId) -> Asset | None:
+        asset: Asset | None = self._look(id, partial(self._neighbours.asset, id, self._sequence))
+        return asset
+
+    def _look(self, place: Hashable, look: Callable[[], T]) -> T:
+        """The result of `look`.
+
+        Raises:
+            NeedError: it has to be fetched first.
+        """
+        if place not in self._found:
+            try:
+                self._found[place] = look()
+            except NeedError:
+                self._missed[place] = look
+                raise
+        found: T = self._found[place]
+        return found
+
+    async def fetch(self) -> bool:
+        """Look up what was missed. False if nothing was.
+
+        Raises:
+            LehrError: something cannot be looked up.
+        """
+        missed = bool(self._missed)
+        while self._missed:
+            place, look = self._missed.popitem()
+            self._found[place] = await self._lookups.run(look)
+        return missed
+
+    async def diff(self, id: AssetId, *, settled: bool = False) -> Diff | None:
+        if (id, settled) not in self._looked:
+            # Before it is looked at: what settles during the turn must not be missed.
+            self._on_look(id)
+            governing, sequence = self._view.governing, self._sequence
+            if settled:
+                # A push that goes back to older content does not wait for others to go back.
+                content = partial(self._neighbours.content_of, id, governing, self._pins)
+                sequence = max(sequence, await self._lookups.run(content))
+            found = await self._neighbours.look(id, sequence, governing, settled=settled)
+            self._looked[id, settled] = None if found is None else found[0]
+            if found is not None and not found[0].empty:
+                self._on_difference(id)
+            # A check that lets a push go although another is under way does not rely on the end of
+            # that push.
+            if found is not None and found[0] is not UNDER_WAY:
+                self.looked_at[id] = found[1]
+        return self._looked[id, settled]
+
+    async def look_at(self, ids: Iterable[AssetId]) -> None:
+        # An asset that cannot be compared fails in the check that needs it.
+        await asyncio.gather(*map(self.diff, dict.fromkeys(ids)), return_exceptions=True)
+
+    def referrers(self) -> Sequence[Referrer]:
+        own, governing = self._view.key.id, self._view.governing
+        found: Sequence[Referrer] = self._look(
+            "referrers", partial(self._neighbours.referrers, own, governing, self._pins)
+        )
+        return found
+
+
+async def ask_all(
+    checks: Sequence[CheckPlugin], view: View, diff: Diff, purpose: Purpose, read: TurnCheckReader
+) -> tuple[Verdict, ...]:
+    """Every check's verdicts, in order. A check that fails to answer waits."""
+    assert view.asset is not None
+    newest = view.newest or view.asset
+    request = CheckRequest(view.target, view.asset, diff, view.governing, view.now, newest, purpose)
+    return tuple([verdict for check in checks for verdict in await _ask(check, request, read)])
+
+
+async def _ask(check: CheckPlugin, request: CheckRequest, read: TurnCheckReader) -> list[Verdict]:
+    try:
+        answer = await _answer(check, request, read)
+    except asyncio.CancelledError:
+        reraise_if_cancelled()
+        return [_no_answer(check, request, "it cancelled itself")]
+    except FAILURES as error:
+        log.exception("check failed to answer", check=check.name, asset=request.asset.id)
+        return [_no_answer(check, request, one_line(error))]
+    if isinstance(answer, list) and all(isinstance(item, Verdict) for item in answer):
+        try:
+            return [storable(item, Verdict) for item in answer]
+        except ValueError as error:
+            return [_no_answer(check, request, f"its verdict is not valid: {error}")]
+    return [_no_answer(check, request, f"it returned a {type(answer).__name__} instead of verdicts")]
+
+
+async def _answer(check: CheckPlugin, request: CheckRequest, read: TurnCheckReader) -> object:
+    """The answer of a check, which is asked again until everything that it reads is in memory."""
+    while True:
+        try:
+            answer: object = await check.check(request, read)
+        except FAILURES:
+            # Not only of a `NeedError`: it may have become an error of the check's own.
+            if not await read.fetch():
+                raise
+        else:
+            if not await read.fetch():
+                return answer
+
+
+def _no_answer(check: CheckPlugin, request: CheckRequest, why: str) -> Verdict:
+    return Verdict(
+        check.name,
+        allow=False,
+        reason=Reason.CHECK_FAILED,
+        message=f"the check failed: {why}",
+        unblock="fix the check; Lehr runs it again automatically",
+        until=request.now + _RETRY_SECONDS,
+    )

@@ -1,0 +1,181 @@
+"""The functions that carry out each kind of write."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from lehr.model.asset import Partition
+from lehr.model.incarnation import Incarnation
+from lehr.model.reason import Reason
+from lehr.model.writes import (
+    Admit,
+    Adopt,
+    Audit,
+    Finish,
+    Import,
+    KeepLease,
+    LeaseLostError,
+    LiftControl,
+    Prune,
+    Publish,
+    RecordAttempt,
+    RecordDecision,
+    Refused,
+    Reschedule,
+    SetControl,
+    TakeLease,
+)
+from lehr.store.sql import admission, retention
+from lehr.store.sql.headers import is_pruned
+from lehr.store.sql.partitions import know_partition, partition_row, write_partition
+from lehr.store.sql.session import Session
+from lehr.store.sql.tables import ATTEMPT, AUDIT, CONDITION, CONTROL, DECISION, STANDING
+
+CarryOut = Callable[[Any, Any], Any]
+"""Carries out one write in a session; returns the answer."""
+
+
+def carriers(publish: CarryOut) -> Mapping[type, CarryOut]:
+    """The function for each type of write, in a database that publishes with `publish`."""
+    return {
+        Publish: publish,
+        Admit: _admit,
+        Finish: admission.finish,
+        Adopt: _adopt,
+        RecordDecision: record_decision,
+        RecordAttempt: record_attempt,
+        Reschedule: reschedule,
+        SetControl: set_control,
+        LiftControl: lift_control,
+        TakeLease: take_lease,
+        KeepLease: keep_lease,
+        Audit: audit,
+        Prune: retention.prune,
+        Import: _import,
+    }
+
+
+def _admit(db: Session, write: Admit) -> Refused | None:
+    refused = admission.admit(db, write)
+    if refused is None and write.decision is not None:
+        record_decision(db, RecordDecision(write.decision))
+    return refused
+
+
+def _adopt(db: Session, write: Adopt) -> None:
+    admission.enter(db, write.ledger)
+
+
+def _import(db: Session, write: Import) -> Incarnation | Refused:
+    from lehr.store.sql.imports import import_incarnation  # noqa: PLC0415 - start-up counts
+
+    return import_incarnation(db, write)
+
+
+# --- decisions, standings, controls, leases and the audit trail ------------------
+
+_STAND = """
+    INSERT INTO standing (partition, asset, key, since, checksum, condition, condition_checksum)
+    VALUES (?, ?, ?, ?, ?, ?, ?)
+    ON CONFLICT (partition, asset) DO UPDATE SET
+        condition = excluded.condition,
+        condition_checksum = excluded.condition_checksum,
+        since = CASE WHEN standing.key = excluded.key THEN standing.since ELSE excluded.since END,
+        checksum = CASE WHEN standing.key = excluded.key THEN standing.checksum ELSE excluded.checksum END,
+        key = excluded.key
+"""
+_FIND_CONTROL = f"""
+    SELECT {CONTROL.names()} FROM control WHERE id = ? AND partition = ? AND lifted_at IS NULL
+"""  # noqa: S608 - our own names
+
+
+def record_decision(db: Session, write: RecordDecision) -> None:
+    """Append a decision, which also becomes the asset's current one."""
+    decision = write.decision
+    condition = decision.condition
+    number = db.next_number("decision")
+    body = msgspec.json.encode(decision)
+    db.execute(DECISION.insert, DECISION.sealed(number, decision.partition, decision.asset, body))
+    since = STANDING.sealed(decision.partition, decision.asset, condition.key(), float(decision.at))
+    _of, _asset, *kept = CONDITION.sealed(decision.partition, decision.asset, msgspec.json.encode(condition))
+    db.execute(_STAND, (*since, *kept))
+
+
+def record_attempt(db: Session, write: RecordAttempt) -> None:
+    """Replace the last attempt to publish."""
+    know_partition(db, write.attempt.partition)
+    db.execute(
+        f"{ATTEMPT.insert} ON CONFLICT (partition) DO UPDATE SET body = excluded.body,"
+        " checksum = excluded.checksum",
+        ATTEMPT.sealed(write.attempt.partition, msgspec.json.encode(write.attempt)),
+    )
+
+
+def reschedule(db: Session, write: Reschedule) -> None:
+    """The same standing, due at another time."""
+    partition, id, *kept = CONDITION.sealed(
+        write.key.partition, write.key.id, msgspec.json.encode(write.condition)
+    )
+    db.execute(
+        "UPDATE standing SET condition = ?, condition_checksum = ? WHERE partition = ? AND asset = ?",
+        (*kept, partition, id),
+    )
+
+
+def set_control(db: Session, write: SetControl) -> Refused | None:
+    """Store a control."""
+    control = write.control
+    if control.incarnation is not None and is_pruned(db, control.partition, control.incarnation):
+        return Refused(Reason.PRUNED, f"incarnation {control.partition}@{control.incarnation} is pruned")
+    until = None if control.expires_at is None else float(control.expires_at)
+    number, body = db.next_number("control"), msgspec.json.encode(control)
+    db.execute(CONTROL.insert, CONTROL.sealed(number, control.id, control.partition, None, until, body))
+    _raise_version(db, control.partition)
+    return None
+
+
+def lift_control(db: Session, write: LiftControl) -> bool:
+    """Lift a control; it stays in the table as history."""
+    row = db.execute(_FIND_CONTROL, (write.id, write.partition)).fetchone()
+    if row is not None:
+        number, id, partition, _lifted_at, until, body = CONTROL.read(row)
+        lifted = CONTROL.sealed(number, id, partition, float(write.at), until, body)
+        db.execute(
+            "UPDATE control SET lifted_at = ?, checksum = ? WHERE number = ?",
+            (float(write.at), lifted[-1], number),
+        )
+    _raise_version(db, write.partition)
+    return row is not None
+
+
+def _raise_version(db: Session, partition: Partition) -> None:
+    row = partition_row(db, partition)
+    write_partition(db, row._replace(controls=row.controls + 1))
+
+
+def take_lease(db: Session, write: TakeLease) -> int:
+    """Raise the epoch and return it."""
+    row = partition_row(db, write.partition)
+    write_partition(db, row._replace(epoch=row.epoch + 1))
+    return row.epoch + 1
+
+
+def keep_lease(db: Session, write: KeepLease) -> None:
+    """Check that no other process has taken the lease since."""
+    epoch = partition_row(db, write.partition).epoch
+    if epoch != write.epoch:
+        raise LeaseLostError(
+            f"another control plane has taken over partition {write.partition}",
+            code="STO138",
+            why=f"its lease has epoch {epoch}, and this process had {write.epoch}",
+            fix="leave the partition to the other one, or stop that and start this one again",
+        )
+
+
+def audit(db: Session, write: Audit) -> None:
+    """Append a command to the audit trail."""
+    number = db.next_number("audit")
+    db.execute(AUDIT.insert, AUDIT.sealed(number, write.partition, msgspec.json.encode(write.entry)))

@@ -1,0 +1,147 @@
+"""Reads decisions, standings, controls and the ledger."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from lehr.model.asset import AssetId, AssetKey, Partition
+from lehr.model.attempt import Attempt
+from lehr.model.control import AuditEntry, Control
+from lehr.model.decision import Condition, Decision, Reservation
+from lehr.model.operation import LedgerEntry, Operation
+from lehr.model.writes import Prune, Pruned
+from lehr.sdk.store import DamagedOperation, Standing
+from lehr.store.sql.admission import active_controls, usage
+from lehr.store.sql.partitions import partition_row
+from lehr.store.sql.retention import prunable
+from lehr.store.sql.session import OpenSession, Session
+from lehr.store.sql.tables import ATTEMPT, AUDIT, CONDITION, DECISION, LEDGER, OPERATION, STANDING, Table
+
+_operation = msgspec.json.Decoder(Operation)
+_decision = msgspec.json.Decoder(Decision)
+_condition = msgspec.json.Decoder(Condition)
+_ledger = msgspec.json.Decoder(LedgerEntry)
+_attempt = msgspec.json.Decoder(Attempt)
+_audit = msgspec.json.Decoder(AuditEntry)
+
+_FIND_LEDGER = f"SELECT {LEDGER.names()} FROM ledger WHERE partition = ? AND asset = ?"  # noqa: S608
+_FIND_LEDGERS = f"SELECT {LEDGER.names()} FROM ledger WHERE partition = ? ORDER BY asset"  # noqa: S608
+_FIND_ATTEMPT = f"SELECT {ATTEMPT.names()} FROM attempt WHERE partition = ?"  # noqa: S608
+_STANDS = f"SELECT {STANDING.names()}, {CONDITION.names()} FROM standing WHERE partition = ?"  # noqa: S608
+_FIND_STANDING = f"{_STANDS} AND asset = ?"
+_FIND_STANDINGS = f"{_STANDS} ORDER BY asset"
+
+
+class SqlRecords:
+    """`lehr.sdk.store.Records` over sessions that `reading` opens."""
+
+    def __init__(self, reading: OpenSession) -> None:
+        self._reading = reading
+
+    def controls(self, partition: Partition, now: float) -> tuple[int, list[Control]]:
+        with self._reading() as db:
+            return partition_row(db, partition).controls, active_controls(db, partition, now)
+
+    def damaged_operations(self, partition: Partition) -> list[DamagedOperation]:
+        with self._reading() as db:
+            rows = db.stream(_maybe_open(db), {"partition": partition})
+            return [_damaged(row) for row in rows if not OPERATION.is_intact(row)]
+
+    def open_operations(self, partition: Partition) -> list[Operation]:
+        with self._reading() as db:
+            rows = db.execute(
+                f"SELECT {OPERATION.names()} FROM operation{db.by('operation_open')}"  # noqa: S608
+                " WHERE partition = ? AND open = 1 ORDER BY asset",
+                (partition,),
+            ).fetchall()
+            return [_operation.decode(row[5]) for row in rows if OPERATION.is_intact(row)]
+
+    def operations(
+        self, partition: Partition, asset: AssetId | None = None, limit: int = 100
+    ) -> list[Operation]:
+        with self._reading() as db:
+            rows = _newest(db, OPERATION, partition, asset, limit)
+            return [_operation.decode(row[5]) for row in rows]
+
+    def ledger(self, key: AssetKey) -> LedgerEntry | None:
+        with self._reading() as db:
+            row = db.execute(_FIND_LEDGER, (key.partition, key.id)).fetchone()
+            return None if row is None else _ledger.decode(LEDGER.read(row)[4])
+
+    def ledgers(self, partition: Partition) -> Iterator[LedgerEntry]:
+        with self._reading() as db:
+            rows = db.stream(_FIND_LEDGERS, (partition,))
+            yield from (_ledger.decode(row[4]) for row in LEDGER.read_all(rows))
+
+    def standing(self, key: AssetKey) -> Standing | None:
+        with self._reading() as db:
+            row = db.execute(_FIND_STANDING, (key.partition, key.id)).fetchone()
+            return _standing(row) if row else None
+
+    def standings(self, partition: Partition) -> Iterator[Standing]:
+        with self._reading() as db:
+            yield from map(_standing, db.stream(_FIND_STANDINGS, (partition,)))
+
+    def decisions(
+        self, partition: Partition, asset: AssetId | None = None, limit: int = 100
+    ) -> list[tuple[int, Decision]]:
+        with self._reading() as db:
+            rows = _newest(db, DECISION, partition, asset, limit)
+            return [(row[0], _decision.decode(row[3])) for row in rows]
+
+    def usage(self, reservation: Reservation, now: float, but: str = "") -> tuple[int, float | None]:
+        with self._reading() as db:
+            return usage(db, reservation, now, but)
+
+    def attempt(self, partition: Partition) -> Attempt | None:
+        with self._reading() as db:
+            row = db.execute(_FIND_ATTEMPT, (partition,)).fetchone()
+            return None if row is None else _attempt.decode(ATTEMPT.read(row)[1])
+
+    def prunable(self, write: Prune) -> Pruned:
+        with self._reading() as db:
+            return prunable(db, write)
+
+    def audit(self, partition: Partition, limit: int = 100) -> list[AuditEntry]:
+        with self._reading() as db:
+            return [_audit.decode(row[2]) for row in _newest(db, AUDIT, partition, None, limit)]
+
+
+def _newest(
+    db: Session, table: Table, partition: Partition, asset: AssetId | None, limit: int
+) -> list[tuple[Any, ...]]:
+    """The rows that were written last, newest first: by the store's own numbers, never by a clock."""
+    of_one = "" if asset is None else " AND asset = ?"
+    rows = db.execute(
+        f"SELECT {table.names()} FROM {table.name} WHERE partition = ?{of_one}"  # noqa: S608
+        " ORDER BY number DESC LIMIT ?",
+        (partition, limit) if asset is None else (partition, asset, limit),
+    ).fetchall()
+    return list(table.read_all(rows))
+
+
+def _maybe_open(db: Session) -> str:
+    """The newest operation of each asset, and those marked as open."""
+    return f"""
+    SELECT {OPERATION.names()} FROM operation WHERE number IN (
+        SELECT max(number) FROM operation WHERE partition = :partition GROUP BY asset
+      UNION ALL
+        SELECT number FROM operation{db.by("operation_open")} WHERE partition = :partition AND open = 1)
+"""  # noqa: S608 - our own names
+
+
+def _damaged(row: tuple[Any, ...]) -> DamagedOperation:
+    """The damaged part may be the asset's id: the body holds it as well."""
+    found = [AssetId(row[3])]
+    with contextlib.suppress(msgspec.DecodeError, UnicodeDecodeError, TypeError):
+        found.append(_operation.decode(row[5]).asset)
+    return DamagedOperation(tuple(dict.fromkeys(found)), OPERATION.damaged(row[:-1]))
+
+
+def _standing(row: tuple[Any, ...]) -> Standing:
+    _partition, asset, key, since = STANDING.read(row[:5])
+    return Standing(asset, _condition.decode(CONDITION.read(row[5:])[2]), since, key)

@@ -1,0 +1,61 @@
+"""The one place that chooses concrete sources, stores, plugins and checks, and composes programs of them.
+
+| module | what it composes |
+|---|---|
+| `deployment` | nothing: where things are on this machine |
+| `installed` | types, plugins, checks and secrets, with those of installed packages |
+| `stores`, `sources` | the store, registers of claims, and what a server knows besides; the source |
+| `plane` | the parts of a control plane |
+| `new_state`, `running` | a state folder; the running program, and its answers over HTTP |
+
+Third parties add theirs with entry points, which `pip install` registers:
+
+| group | names a function | that returns |
+|---|---|---|
+| `lehr.types` | `() ->` | an iterable of `lehr.model.types.AssetType` and `AddonType` |
+| `lehr.plugins` | `(lehr.wiring.Deployment) ->` | a `lehr.sdk.plugin.AssetPlugin` |
+| `lehr.checks` | `() ->` | a `lehr.sdk.check.CheckPlugin` |
+
+Imports are inside the functions, because commands that only read must not pay for them.
+"""
+
+from lehr.wiring.deployment import MEMO_FILE, STATE_FILE, Deployment
+from lehr.wiring.installed import checks, known_types, plugins, registry, secrets
+from lehr.wiring.plane import generation, look_up, parts
+from lehr.wiring.sources import past, primary_source, require_location, source
+from lehr.wiring.stores import (
+    claim_registers,
+    claims_to_look_at,
+    empty_store,
+    has_store,
+    inert_in,
+    open_store,
+    registry_of,
+    store_place,
+)
+
+__all__ = [
+    "MEMO_FILE",
+    "STATE_FILE",
+    "Deployment",
+    "checks",
+    "claim_registers",
+    "claims_to_look_at",
+    "empty_store",
+    "generation",
+    "has_store",
+    "inert_in",
+    "known_types",
+    "look_up",
+    "open_store",
+    "parts",
+    "past",
+    "plugins",
+    "primary_source",
+    "registry",
+    "registry_of",
+    "require_location",
+    "secrets",
+    "source",
+    "store_place",
+]

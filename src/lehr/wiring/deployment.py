@@ -1,0 +1,42 @@
+"""Where things are on this machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+STATE_FILE = "state.sqlite"
+MEMO_FILE = "generate/memo.sqlite"
+
+
+class Deployment(msgspec.Struct, frozen=True, kw_only=True):
+    """Settings that are not intent: where things are on this machine.
+
+    Attributes:
+        location: the source, as `lehr.sources.open_source` reads it.
+        state: folder for everything that Lehr itself keeps.
+        base: folder that relative paths in intent are relative to.
+        kind, branch, path: of the source, if `location` does not set them.
+        poll: maximum seconds between two checks of the source; None for the kind's default.
+        lender: another state folder, which is only read: declared sources that it has are not fetched.
+        exact: a commit that is checked out without a branch may be read, once.
+        signed_by: file of public keys, one of which must have signed the newest commit; None to require no
+            signature. It is not intent: anyone who may change intent could change it.
+        retain, retain_seconds: newest incarnations, and age of what a run does not prune; 0 seconds to prune
+            nothing.
+    """
+
+    location: str
+    state: Path
+    base: Path
+    kind: Literal["git", "directory"] | None = None
+    branch: str | None = None
+    path: str = ""
+    poll: float | None = None
+    lender: Path | None = None
+    signed_by: Path | None = None
+    retain: int = 1000
+    retain_seconds: float = 90 * 86_400.0
+    exact: bool = False

@@ -1,0 +1,197 @@
+"""Types, plugins and checks: the shipped ones, and those of installed packages."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from lehr.wiring.deployment import Deployment
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+    from lehr.model.types import Registry
+    from lehr.sdk.check import CheckPlugin
+    from lehr.sdk.plugin import AssetPlugin
+    from lehr.sdk.protected import Protected
+    from lehr.sdk.secrets import Secrets
+
+
+def registry() -> Registry:
+    """All types that this installation knows.
+
+    Raises:
+        StalledError: those of an installed package cannot be used. Without them the meaning of its assets is
+            unknown.
+    """
+    from lehr.checks import TYPES as CHECK_TYPES
+    from lehr.model.addons import ADDONS
+    from lehr.model.governance import GOVERNANCE_TYPES
+    from lehr.model.types import Registry
+    from lehr.plugins.balancer.payload import TYPES as BALANCER_TYPES
+    from lehr.plugins.command.payload import TYPES as COMMAND_TYPES
+    from lehr.plugins.database.payload import TYPES as DATABASE_TYPES
+    from lehr.plugins.file.payload import TYPES as FILE_TYPES
+    from lehr.plugins.process.payload import TYPES as PROCESS_TYPES
+
+    production = (*FILE_TYPES, *PROCESS_TYPES, *COMMAND_TYPES, *BALANCER_TYPES, *DATABASE_TYPES)
+    known = Registry((*production, *CHECK_TYPES, *GOVERNANCE_TYPES), ADDONS)
+    for entry in _installed("lehr.types"):
+        with _blaming(entry):
+            for item in entry.load()():
+                known.add(item)
+    return known
+
+
+@functools.cache
+def known_types() -> Registry:
+    """The `registry` of this process: slow at the first call; copy it before it learns more types."""
+    return registry()
+
+
+def plugins(deployment: Deployment) -> list[AssetPlugin]:
+    """A plugin for every type that has production. Each has threads of its own (invariant I9).
+
+    An installed one that cannot be used is skipped and logged: its assets stall, and delay no others.
+    """
+    from lehr.base.blocking import Threads
+    from lehr.base.clock import SystemClock
+    from lehr.plugins.balancer.plugin import BalancerPlugin
+    from lehr.plugins.command.plugin import CommandPlugin
+    from lehr.plugins.database.plugin import DatabasePlugin
+    from lehr.plugins.file.plugin import FilePlugin
+    from lehr.plugins.process.plugin import ProcessPlugin
+
+    base, state, clock = deployment.base, deployment.state, SystemClock()
+    known: list[AssetPlugin] = [
+        FilePlugin(
+            base, Threads("file", 8), secrets=secrets(deployment, "file"), protected=protected(deployment)
+        ),
+        CommandPlugin(
+            base,
+            state / "commands",
+            Threads("command", CommandPlugin.traits.turns),
+            clock,
+            secrets=secrets(deployment, "command"),
+        ),
+        DatabasePlugin(
+            base,
+            Threads("database", DatabasePlugin.threads),
+            clock,
+            secrets=secrets(deployment, "database"),
+        ),
+        BalancerPlugin(base, Threads("balancer", BalancerPlugin.traits.turns), clock),
+        ProcessPlugin(
+            state,
+            Threads("process", ProcessPlugin.traits.turns),
+            clock,
+            base=base,
+            secrets=secrets(deployment, "process"),
+        ),
+    ]
+    known.extend(_installed_plugins(deployment, {name for plugin in known for name in plugin.types}))
+    return known
+
+
+def checks() -> list[CheckPlugin]:
+    """Every check, in the order in which verdicts are shown.
+
+    Raises:
+        StalledError: an installed one cannot be used. Without it, pushes that it would hold back might start.
+    """
+    from lehr.checks import CHECKS
+    from lehr.sdk.check import CheckPlugin
+
+    known = [check() for check in CHECKS]
+    for entry in _installed("lehr.checks"):
+        with _blaming(entry):
+            check: object = entry.load()()
+            if not isinstance(check, CheckPlugin):
+                raise TypeError(f"it returned a {type(check).__name__}, not a CheckPlugin")
+            known.append(check)
+    return known
+
+
+def secrets(deployment: Deployment, user: str) -> Secrets:
+    """Reads the secrets that intent refers to.
+
+    Args:
+        user: the reader. Each has threads of its own: a key service that hangs delays no other (invariant
+            I9).
+    """
+    from lehr.base.blocking import Threads
+    from lehr.secrets import SecretReader
+    from lehr.sources.past import content_at, kept_content
+
+    folder = deployment.base / deployment.path
+
+    def ciphertext(path: str, digest: str) -> bytes | None:
+        # A plan is made from files that are not published yet.
+        return kept_content(deployment.state, digest) or content_at(folder / path, digest)
+
+    threads = Threads(f"{user} secrets", 4)
+    return SecretReader(deployment.base, deployment.state, ciphertext, os.environ, threads)
+
+
+def protected(deployment: Deployment) -> Protected:
+    """Folders that no path of intent may lead into; git repositories are detected as well."""
+    from lehr.control.state_folder import states
+    from lehr.sdk.protected import Protected
+
+    return Protected({deployment.state: "the state folder", states(): "the folder of all states"})
+
+
+def _installed(group: str) -> list[EntryPoint]:
+    """Entry points of other packages under `group`, by name."""
+    import importlib.metadata
+
+    return sorted(importlib.metadata.entry_points(group=group), key=lambda item: item.name)
+
+
+def _installed_plugins(deployment: Deployment, served: set[str]) -> Iterator[AssetPlugin]:
+    """Installed plugins that can be used; `served` are the types that have a plugin already."""
+    import structlog
+
+    from lehr.base.errors import StalledError
+    from lehr.sdk.plugin import AssetPlugin
+
+    for entry in _installed("lehr.plugins"):
+        try:
+            with _blaming(entry):
+                plugin: object = entry.load()(deployment)
+                if not isinstance(plugin, AssetPlugin):
+                    raise TypeError(f"it returned a {type(plugin).__name__}, not an AssetPlugin")
+                for name in served.intersection(plugin.types):
+                    raise ValueError(f"another plugin serves type {name} already")
+        except StalledError as error:
+            structlog.get_logger().error(
+                "a plugin is left out: its assets stall, all others continue", error=str(error)
+            )
+            continue
+        served.update(plugin.types)
+        yield plugin
+
+
+@contextlib.contextmanager
+def _blaming(entry: EntryPoint) -> Iterator[None]:
+    """Name the installed package that caused an error.
+
+    Raises:
+        StalledError: it failed.
+    """
+    try:
+        yield
+    except (Exception, SystemExit) as error:
+        from lehr.base.errors import StalledError
+
+        name, version = (entry.dist.name, entry.dist.version) if entry.dist else (entry.module, "")
+        raise StalledError(
+            f"the installed package {name} {version}".rstrip() + " cannot be used",
+            code="WIR101",
+            why=f"its {entry.group} entry point {entry.name} ({entry.value}) failed: "
+            f"{type(error).__name__}: {error}",
+            fix=f"fix or update it, or remove it: pip uninstall {name}",
+        ) from error

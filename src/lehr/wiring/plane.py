@@ -1,0 +1,104 @@
+"""The parts of a control plane."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lehr.wiring.deployment import MEMO_FILE, STATE_FILE, Deployment
+from lehr.wiring.installed import checks, plugins, registry
+from lehr.wiring.sources import source
+from lehr.wiring.stores import claims, has_store, open_store
+
+if TYPE_CHECKING:
+    from lehr.control.mirror_upkeep import Tidying
+    from lehr.control.plane import Parts
+    from lehr.sdk.generation import Generation
+    from lehr.sdk.validator import DatabaseRule, LookUp
+
+
+def parts(deployment: Deployment, store_address: str | None = None) -> Parts:
+    """The parts of a control plane. The caller holds the state folder's lock.
+
+    Args:
+        store_address: where the store is, if not recorded in the state folder. It may hold a password, so it
+            is not part of the deployment, which plugins see.
+
+    Raises:
+        TransientError, StalledError: the store cannot be opened.
+    """
+    from lehr.base.blocking import Threads
+    from lehr.base.chance import Chance
+    from lehr.base.clock import SystemClock
+    from lehr.control.plane import Parts
+    from lehr.control.retention import Retention
+    from lehr.control.server import Server
+    from lehr.store.locations import forget_store
+
+    joins = not has_store(deployment.state)
+    return Parts(
+        listen=lambda carry_out: Server(deployment.state, carry_out),
+        store=open_store(deployment.state, store_address),
+        source=source(deployment),
+        generation=generation(state=deployment.state),
+        clean_generation=generation,
+        registry=registry(),
+        plugins=plugins(deployment),
+        checks=checks(),
+        clock=SystemClock(),
+        chance=Chance(),
+        blocking=Threads("store", 1),
+        reading=Threads("reading", 1),
+        store_reading=Threads("lookups", 2),
+        look_up=look_up(deployment.base),
+        claims=claims(deployment, store_address),
+        joins=joins,
+        retention=Retention(deployment.retain_seconds, deployment.retain)
+        if deployment.retain_seconds
+        else None,
+        forget_store=lambda: forget_store(deployment.state / STATE_FILE) if joins else None,
+        tidying=_tidying(deployment.state),
+    )
+
+
+def _tidying(state: Path) -> Tidying:
+    import functools
+
+    from lehr.base.blocking import Threads
+    from lehr.control.mirror_upkeep import Tidying
+    from lehr.sources import forget, pack
+
+    return Tidying(functools.partial(forget, state), functools.partial(pack, state), Threads("tidying", 1))
+
+
+def generation(environment: Mapping[str, str] | None = None, state: Path | None = None) -> Generation:
+    """A generation worker that knows the types of `registry`.
+
+    Args:
+        environment: variables in which its process differs from all other workers.
+        state: folder in which it keeps its results, for its successors; None to keep nothing.
+    """
+    from lehr.base.blocking import Threads
+    from lehr.generate.engine.client import GenerationWorker
+
+    memo = None if state is None else state / MEMO_FILE
+    threads = Threads("generate", 1)
+    return GenerationWorker("lehr.wiring:registry", threads, memo=memo, environment=environment)
+
+
+def look_up(base: Path) -> LookUp:
+    """Queries databases on a thread of its own: one that hangs delays nothing else (invariant I9).
+
+    Args:
+        base: the directory that relative paths start from.
+    """
+    from lehr.base.blocking import Threads
+    from lehr.plugins.database.databases import column
+
+    threads = Threads("rules", 1)
+
+    async def ask(rule: DatabaseRule) -> frozenset[str]:
+        return await threads.run(column, rule.connection, rule.query, base)
+
+    return ask

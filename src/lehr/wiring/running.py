@@ -1,0 +1,114 @@
+"""A control plane in this process, and its answers over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable, Coroutine
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from lehr.base.blocking import Threads
+from lehr.base.clock import SystemClock
+from lehr.control.heartbeat import beating
+from lehr.control.lock import exclusive
+from lehr.control.plane import ControlPlane, Parts, partition_of
+from lehr.control.state_folder import write_record
+from lehr.wiring.deployment import Deployment
+from lehr.wiring.new_state import prepare
+from lehr.wiring.plane import parts
+from lehr.wiring.sources import interrupt_sources
+from lehr.wiring.stores import installation, open_store
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from lehr.http.openapi import RunStates
+    from lehr.http.server import Address, Running
+
+T = TypeVar("T")
+
+_CLOSE_SECONDS = 5.0
+
+
+class Unless(Protocol):
+    """Waits for work, and cancels it and raises if the end of the program is requested first."""
+
+    async def __call__(self, work: Coroutine[Any, Any, T]) -> T:
+        """The result of `work`."""
+        ...
+
+
+@contextlib.asynccontextmanager
+async def control_plane(
+    deployment: Deployment, store_address: str | None, unless: Unless
+) -> AsyncIterator[tuple[ControlPlane, Parts]]:
+    """A control plane, ready to start; locks the state folder, which is created if it is missing.
+
+    Raises:
+        LehrError: the state folder, the source or the store cannot be used.
+    """
+    await _prepared(deployment, store_address, unless)
+    async with contextlib.AsyncExitStack() as held:
+        held.enter_context(exclusive(deployment.state))
+        await held.enter_async_context(beating(deployment.state, SystemClock()))
+        made_of = parts(deployment, store_address)
+        try:
+            partition = await unless(partition_of(made_of))
+            write_record(deployment.state, deployment.base, str(partition))
+            yield ControlPlane(made_of, partition), made_of
+        finally:
+            interrupt_sources()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_CLOSE_SECONDS):
+                    await made_of.generation.close()
+            made_of.store.close()
+
+
+async def _prepared(deployment: Deployment, store_address: str | None, unless: Unless) -> None:
+    threads = Threads("state", 1)
+    try:
+        await unless(threads.run(prepare, deployment, store_address))
+    except BaseException:
+        interrupt_sources()
+        raise
+    finally:
+        threads.close()
+
+
+@contextlib.asynccontextmanager
+async def answering(
+    listen: Address,
+    state: Path,
+    store_address: str | None,
+    run_state: RunStates,
+    names: tuple[str, ...],
+    plane: ControlPlane | None = None,
+    secret: Callable[[], str] | None = None,
+) -> AsyncIterator[Running]:
+    """Answers reads of a state over HTTP while in this context.
+
+    Args:
+        names: as in `lehr.http.server.serving`.
+        plane: the control plane in this process, if any: watchers are notified of what it publishes.
+        secret: reads that of hooks, which have `plane` check the source; None to accept none.
+
+    Raises:
+        LehrError: the address is not available, or the store cannot be opened.
+    """
+    from lehr.http.hooks import Hook
+    from lehr.http.server import serving
+
+    clock = SystemClock()
+    hook = None if plane is None or secret is None else Hook(secret, plane.refresh, clock)
+    async with serving(
+        listen,
+        lambda: open_store(state, store_address, read_only=True),
+        installation(state),
+        clock,
+        run_state=run_state,
+        hook=hook,
+        names=names,
+    ) as server:
+        if plane is not None:
+            plane.listeners.append(lambda attempt: server.notify_published())
+        yield server

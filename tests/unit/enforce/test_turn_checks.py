@@ -1,0 +1,140 @@
+"""Checks are asked one by one; one that fails to answer waits."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, cast
+
+import pytest
+
+from lehr.base.digest import Digest
+from lehr.base.errors import StalledError
+from lehr.enforce.governance import Governance
+from lehr.enforce.neighbours import Neighbours
+from lehr.enforce.turn_checks import TurnCheckReader, ask_all
+from lehr.model.asset import AssetId
+from lehr.model.decision import Verdict
+from lehr.model.diff import NO_DIFF, Diff
+from lehr.model.incarnation import Incarnation
+from lehr.model.operation import Purpose
+from lehr.model.reason import Reason
+from lehr.sdk.check import CheckPlugin, CheckReader, CheckRequest
+from lehr.testing.checks import SOME_DIFF
+from lehr.testing.virtual import EPOCH, run
+from lehr.testing.world import registry
+from tests.unit.enforce.turns import view
+
+DIFFS = {AssetId("quiet"): NO_DIFF, AssetId("busy"): SOME_DIFF}
+YES, NO = Verdict("yes", True), Verdict("no", False, "Why", "m", "u")
+
+
+class Scripted(CheckPlugin):
+    """Answers what a function makes up."""
+
+    name = "scripted"
+
+    def __init__(self, says: Callable[[], Any]) -> None:
+        self._says = says
+
+    async def check(self, request: CheckRequest, read: CheckReader) -> list[Verdict]:
+        return cast(list[Verdict], self._says())
+
+
+class Dependent(CheckPlugin):
+    """Looks at other assets."""
+
+    name = "dependent"
+
+    async def check(self, request: CheckRequest, read: CheckReader) -> list[Verdict]:
+        for id in ("quiet", "busy", "absent", "quiet"):
+            await read.diff(AssetId(id))
+        return []
+
+
+class Neighbourhood:
+    """Stands in for `Neighbours`."""
+
+    registry = registry()
+    lookups = None
+
+    async def look(
+        self, id: AssetId, sequence: int, governing: int, *, settled: bool
+    ) -> tuple[Diff, Digest | None] | None:
+        return (DIFFS[id], Digest(f"digest of {id}")) if id in DIFFS else None
+
+
+def looking(asked: list[AssetId], differ: list[AssetId] | None = None) -> TurnCheckReader:
+    governance = Governance(cast(Incarnation, None), {}, 0, (), (), ())
+    neighbours = cast(Neighbours, Neighbourhood())
+    found: list[AssetId] = [] if differ is None else differ
+    return TurnCheckReader(view(), governance, neighbours, asked.append, found.append)
+
+
+def ask(*checks: CheckPlugin) -> tuple[Verdict, ...]:
+    async def main() -> tuple[Verdict, ...]:
+        return await ask_all(checks, view(), SOME_DIFF, Purpose.FORWARD, looking([]))
+
+    return run(main, seed=1)
+
+
+def raising(error: BaseException) -> Callable[[], Any]:
+    def says() -> Any:
+        raise error
+
+    return says
+
+
+def test_all_verdicts_come_in_the_order_of_the_checks() -> None:
+    assert ask(Scripted(lambda: [YES, NO]), Scripted(list), Scripted(lambda: [YES])) == (YES, NO, YES)
+
+
+@pytest.mark.parametrize(
+    ("says", "why"),
+    [
+        (raising(ValueError("oops\nat length")), "ValueError: oops"),
+        (raising(StalledError("no")), "StalledError: no"),
+        (raising(asyncio.CancelledError()), "cancelled"),
+        (lambda: None, "NoneType"),
+        (lambda: [True], "list"),
+    ],
+)
+def test_a_check_that_fails_to_answer_waits_and_the_others_are_still_asked(
+    says: Callable[[], Any], why: str
+) -> None:
+    failed, other = ask(Scripted(says), Scripted(lambda: [YES]))
+    assert (failed.check, failed.allow, failed.reason) == ("scripted", False, Reason.CHECK_FAILED)
+    assert why in failed.message
+    assert "\n" not in failed.message
+    assert failed.until is not None
+    assert failed.until > EPOCH
+    assert other == YES
+
+
+def test_what_was_found_is_remembered_with_its_digest_and_looked_at_once() -> None:
+    async def main() -> None:
+        asked: list[AssetId] = []
+        differ: list[AssetId] = []
+        reader = looking(asked, differ)
+        await ask_all([Dependent()], view(), SOME_DIFF, Purpose.FORWARD, reader)
+        assert reader.looked_at == {"quiet": "digest of quiet", "busy": "digest of busy"}
+        assert asked == ["quiet", "busy", "absent"]
+        assert differ == ["busy"]
+
+    run(main, seed=1)
+
+
+def test_a_cancellation_from_outside_is_passed_on() -> None:
+    class Slow(Scripted):
+        async def check(self, request: CheckRequest, read: CheckReader) -> list[Verdict]:
+            await asyncio.Event().wait()
+            return []
+
+    async def main() -> None:
+        task = asyncio.create_task(ask_all([Slow(list)], view(), SOME_DIFF, Purpose.FORWARD, looking([])))
+        await asyncio.sleep(1)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    run(main, seed=1)
