@@ -63,7 +63,21 @@ def main() -> None:
 async def hung(server: PostgresServer, folder: Path, seconds: float) -> Hang:
     """What a hang of so many seconds does to a control plane with its state in `folder`."""
     target = folder / "production.txt"
-    plane = await _converged(server, folder, target)
+    store = f"{server.url('postgres')}&schema=hangs_{int(SystemClock().now() * 1000)}"
+    parts = wiring.parts(_deployment(folder, target), store)
+    plane = ControlPlane(parts, Partition("shop"))
+    try:
+        await plane.start()
+        async with asyncio.timeout(30):
+            await plane.converge()
+        assert await Inline().run(target.read_text) == "hello\n"
+        return await _hung(server, plane, target, seconds)
+    finally:
+        await plane.stop()
+        parts.store.close()
+
+
+async def _hung(server: PostgresServer, plane: ControlPlane, target: Path, seconds: float) -> Hang:
     longest = ticks = 0.0
     files = Inline()
 
@@ -93,27 +107,19 @@ async def hung(server: PostgresServer, folder: Path, seconds: float) -> Hang:
         return Hang(longest, int(ticks), seen, time.perf_counter() - over)
     finally:
         ticking.cancel()
-        await plane.stop()
 
 
-async def _converged(server: PostgresServer, folder: Path, target: Path) -> ControlPlane:
-    """A control plane that has made a file."""
+def _deployment(folder: Path, target: Path) -> wiring.Deployment:
+    """A workspace in `folder` that declares the file `target`."""
     workspace = folder / "shop"
     (workspace / "assets").mkdir(parents=True)
     (workspace / "lehr.yaml").write_text(WORKSPACE)
     asset = f"id: page\ntype: lehr.File\npayload:\n  path: {target}\n  content: |\n    hello\n"
     (workspace / "assets" / "page.yaml").write_text(asset)
     (folder / "state").mkdir(mode=0o700)
-    deployment = wiring.Deployment(
+    return wiring.Deployment(
         location=str(workspace), state=folder / "state", base=workspace, kind="directory"
     )
-    store = f"{server.url('postgres')}&schema=hangs_{int(SystemClock().now() * 1000)}"
-    plane = ControlPlane(wiring.parts(deployment, store), Partition("shop"))
-    await plane.start()
-    async with asyncio.timeout(30):
-        await plane.converge()
-    assert await Inline().run(target.read_text) == "hello\n"
-    return plane
 
 
 if __name__ == "__main__":

@@ -587,7 +587,7 @@ ENDLESS = """    n = 0
 """
 GARBLE = """
     import os
-    for descriptor in range(3, 64):
+    for descriptor in range(3, 4096):
         try: os.write(descriptor, b"\\0\\0\\0\\1x")
         except OSError: pass
     yield

@@ -34,7 +34,7 @@ from lehr.sdk.generator import *
 
 signal.setitimer(signal.ITIMER_PROF, 0)
 found = []
-for descriptor in range(3, 64):
+for descriptor in range(3, 4096):
     try:
         os.write(descriptor, b"")
         found.append(descriptor)

@@ -13,7 +13,7 @@ from lehr.plugins.balancer.running_state import Running, parse, values
 
 _TIMEOUT = 2.0
 _COUNTED = "version_text|update_attempt|update_rejected|update_failure|upstream_rq_total"
-_STATISTICS = f"/stats?format=json&filter=({_COUNTED}|total_listeners_draining)$"
+_STATISTICS = f"/stats?format=json&filter=({_COUNTED}|total_listeners_draining|warming_clusters)$"
 
 
 class UnreachableError(TransientError):

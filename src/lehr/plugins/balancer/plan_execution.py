@@ -7,7 +7,7 @@ new requests and finish theirs; then they are removed, from the listener down.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -75,6 +75,8 @@ class PlanExecution:
         files = render(_with_leaving(self._plan, self._before))
         for name in sorted(files, key=_rank):
             await self._place(name, files[name])
+            if name == CLUSTERS:
+                await self._await_warm()
 
     async def await_idle(self) -> None:
         """Wait until parts to remove have answered their requests; at most as long as a request may take."""
@@ -124,6 +126,21 @@ class PlanExecution:
         for name in sorted(present.keys() - files.keys()):
             await self._site.writes.run(self._key, folder.remove, self._plan.folder, name)
 
+    async def _await_warm(self) -> None:
+        """Wait until Envoy's workers have all pools: a request for one that they lack fails.
+
+        A new pool is kept from the workers until each of its endpoints was probed for the first time.
+        """
+        deadline = self._site.clock.monotonic() + _PATIENCE
+        while (await self._statistics()).get("cluster_manager.warming_clusters"):
+            if self._site.clock.monotonic() >= deadline:
+                raise TransientError(
+                    f"Envoy at {self._admin} does not take up new pools",
+                    code="BAL119",
+                    why=f"it still probes their endpoints after {_PATIENCE:g} s",
+                )
+            await self._site.clock.sleep(_POLL)
+
     async def _await_closed(self) -> None:
         """Wait until the listener's connections are closed."""
         balancer = self._plan.balancer
@@ -158,7 +175,7 @@ class PlanExecution:
 
     async def _counts(self, name: str) -> tuple[int, int] | None:
         """How often Envoy has tried to read a file, and how often it failed; None if it need not read it."""
-        found = await self._site.blocking.run(admin.statistics, self._admin)
+        found = await self._statistics()
         if not self._subscribed(name, found):
             return None
         prefix = subscription(name)
@@ -186,6 +203,9 @@ class PlanExecution:
                 fix="stop the program that listens there, or change `listen`",
             )
         raise StalledError(f"Envoy refuses {name}", code="BAL107", why=why, fix="see Envoy's log for details")
+
+    async def _statistics(self) -> dict[str, Any]:
+        return await self._site.blocking.run(admin.statistics, self._admin)
 
     async def _running(self) -> Running:
         return await self._site.blocking.run(admin.running, self._admin)

@@ -7,6 +7,7 @@ import contextlib
 import json
 import signal
 import threading
+import time
 from collections.abc import AsyncGenerator, Iterator
 from pathlib import Path
 from typing import Any, cast
@@ -182,6 +183,29 @@ def test_weights_change_under_load_without_a_failed_request(
         client.await_answers(500)
     assert not client.failures
     assert client.answers.total() > 2000
+
+
+def test_no_request_is_routed_to_a_pool_before_its_first_probe_is_answered(
+    world: Town, envoys: list[Envoy], three: list[Backend]
+) -> None:
+    top = envoys[0]
+    world.apply(top.balancer(weighted(1), health_interval_seconds=2.0))
+    routes = top.files()["rds.json"]
+    with Client(top.listen) as client:
+        client.await_answers(100)
+        envoys[2].signal(signal.SIGSTOP)
+        asset = top.balancer(weighted(1, 9), health_interval_seconds=2.0)
+        push = threading.Thread(target=world.apply, args=(asset,))
+        push.start()
+        eventually(lambda: b'"us"' in top.files()["cds.json"])
+        time.sleep(0.2)  # a push that does not wait needs 0.03 s
+        unchanged = top.files()["rds.json"] == routes
+        envoys[2].signal(signal.SIGCONT)
+        push.join()
+        client.await_answers(500)
+    assert unchanged
+    assert not client.failures
+    assert three[1].requests > 0
 
 
 def test_a_turndown_loses_no_request_even_if_the_balancer_in_front_does_not_know_of_it(
