@@ -24,6 +24,7 @@ class Heard:
     """What was handed on: `list 1` for an incarnation as a whole, `2: a=1 b=gone` for what one changed."""
 
     def __init__(self, store: SqliteStore) -> None:
+        self.store = store
         self.said: list[str] = []
         self.clock = VirtualClock()
         self.breaks = 0
@@ -34,8 +35,11 @@ class Heard:
     def progressed(self) -> None:
         self.behind.append(self.following.behind)
 
-    async def listed(self, newest: Incarnation) -> None:
+    async def listed(self) -> int:
+        newest = self.store.intent.newest(PARTITION)
+        assert newest is not None
         self.said.append(f"list {newest.sequence}")
+        return newest.sequence
 
     async def changed(self, incarnation: Incarnation, heads: Heads) -> None:
         if self.breaks:

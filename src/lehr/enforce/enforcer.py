@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Sequence
+from typing import TypeVar
 
 import structlog
 from msgspec.structs import replace
@@ -19,7 +20,7 @@ from lehr.enforce.lane import Lane
 from lehr.enforce.lookups import Lookups, selected
 from lehr.enforce.neighbours import Neighbours
 from lehr.enforce.plugin_errors import defect_of
-from lehr.enforce.recovery import recover, unfinished_pushes
+from lehr.enforce.recovery import as_of_newest, recover, unfinished_pushes
 from lehr.enforce.slot import Activity, Slot
 from lehr.enforce.state import State
 from lehr.enforce.turns import Turns
@@ -40,6 +41,8 @@ from lehr.sdk.runtime import Runtime
 from lehr.sdk.store import Head
 
 log = structlog.get_logger()
+
+T = TypeVar("T")
 
 _CATCH_UP_SECONDS = 5.0
 
@@ -118,16 +121,15 @@ class Enforcer:
         self._spawn(self._intent_follower.run(), "intent", self._loop_ended)
         await self._release_claims()
 
-    async def _take_over(self, newest: Incarnation) -> None:
+    async def _take_over(self) -> int:
         """Continue from the state that the previous process left."""
-        runtime = self._runtime
+        runtime, store = self._runtime, self._runtime.store
         now = runtime.clock.now()
+        newest, recovered = await self._as_of_newest(
+            lambda: recover(store.intent, store.records, runtime.registry, self.partition)
+        )
         governance = await self._load(newest)
         self._lookups.advance(0, newest.sequence, ())
-        store = runtime.store
-        recovered = await runtime.reading.run(
-            recover, store.intent, store.records, runtime.registry, self.partition
-        )
         # Read everything before changing anything: after a failure, all of it is read again.
         self._turns.governance = governance
         async for item in in_parts(recovered, runtime.clock):
@@ -139,6 +141,7 @@ class Enforcer:
         for operation in unfinished_pushes(recovered):
             self._turns.post(self._wakeups.slots[operation.asset], [Finish(operation.id, unknown, now)])
         await self.sweep("start")
+        return newest.sequence
 
     async def _load(self, newest: Incarnation) -> Governance:
         """Governance of `newest`, whose types are known from now on: later reads use these types."""
@@ -205,15 +208,15 @@ class Enforcer:
         """Hint that an incarnation may have been published, and which."""
         self._intent_follower.notify_published(sequence)
 
-    async def _listed(self, newest: Incarnation) -> None:
-        """`newest` is in force, and its changes are not known."""
+    async def _listed(self) -> int:
+        """An incarnation is in force, and its changes are not known. Returns its sequence."""
         async with self._changing:
             if self._turns.governance is None:
-                await self._take_over(newest)
-                return
+                return await self._take_over()
             heads: dict[AssetId, Head | None] = {}
             gone = dict.fromkeys(self._wakeups.slots)
-            listed = await self._runtime.reading.run(self._heads)
+            intent = self._runtime.store.intent
+            newest, listed = await self._as_of_newest(lambda: list(intent.heads(self.partition)))
             async for head in in_parts(listed, self._runtime.clock):
                 gone.pop(head.id, None)
                 slot = self._wakeups.slots.get(head.id)
@@ -221,9 +224,13 @@ class Enforcer:
                     heads[head.id] = head
             self._lookups.advance(0, newest.sequence, ())
             await self._apply_incarnation(newest, heads | gone)
+            return newest.sequence
 
-    def _heads(self) -> list[Head]:
-        return list(self._runtime.store.intent.heads(self.partition))
+    async def _as_of_newest(self, read: Callable[[], T]) -> tuple[Incarnation, T]:
+        runtime = self._runtime
+        newest, found = await runtime.reading.run(as_of_newest, runtime.store.intent, self.partition, read)
+        assert newest is not None, "only a partition with an incarnation is followed"
+        return newest, found
 
     async def _published(self, incarnation: Incarnation, heads: Heads) -> None:
         """`incarnation` is in force, and differs from the one before in `heads`."""

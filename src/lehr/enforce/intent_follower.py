@@ -40,14 +40,14 @@ class IntentFollower:
     def __init__(
         self,
         runtime: Runtime,
-        listed: Callable[[Incarnation], Awaitable[None]],
+        listed: Callable[[], Awaitable[int]],
         changed: Callable[[Incarnation, Heads], Awaitable[None]],
         progressed: Callable[[], None] = lambda: None,
     ) -> None:
         """Follow the partition of `runtime`.
 
         Args:
-            listed: takes the newest incarnation as a whole.
+            listed: takes the newest incarnation as a whole, and returns its sequence.
             changed: takes the differences from the one before.
             progressed: called after an incarnation was passed on, and when intent cannot be followed.
         """
@@ -123,8 +123,7 @@ class IntentFollower:
         runtime = self._runtime
         newest = await runtime.reading.run(runtime.store.intent.newest, runtime.partition)
         if newest is not None and newest.sequence > self.sequence:
-            await self._listed(newest)
-            self._passed_on(newest.sequence)
+            self._passed_on(await self._listed())
 
     def _passed_on(self, sequence: int) -> None:
         self.sequence = sequence

@@ -7,6 +7,9 @@ released assets are still reported.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeVar
+
 import msgspec
 from msgspec.structs import replace
 
@@ -15,9 +18,12 @@ from lehr.enforce.state import State
 from lehr.model.asset import AssetId, AssetKey, Partition
 from lehr.model.damage import DamagedError
 from lehr.model.decision import LEFT
+from lehr.model.incarnation import Incarnation
 from lehr.model.operation import Operation
 from lehr.model.types import Registry
 from lehr.sdk.store import Head, Records, StoredIntent
+
+T = TypeVar("T")
 
 
 class Recovered(msgspec.Struct):
@@ -75,6 +81,21 @@ def recover(
             if item is not None:
                 found[id] = replace(item, damage=damaged.error)
     return list(found.values())
+
+
+def as_of_newest(
+    intent: StoredIntent, partition: Partition, read: Callable[[], T]
+) -> tuple[Incarnation | None, T]:
+    """The newest incarnation, and what `read` finds in it: nothing is published in between.
+
+    An asset's newest content beside an older incarnation would be admitted with the older content.
+    """
+    newest = intent.newest(partition)
+    while True:
+        found = read()
+        before, newest = newest, intent.newest(partition)
+        if newest == before:
+            return newest, found
 
 
 def _departed(intent: StoredIntent, registry: Registry, key: AssetKey) -> Recovered | None:

@@ -20,6 +20,11 @@ def at_once() -> tuple[float, float]:
     return 0.0, 0.0
 
 
+def responsive() -> float:
+    """A server that never hangs."""
+    return 0.0
+
+
 class Slow:
     """A `lehr.base.blocking.Blocking` whose calls are made one after the other, each with delays.
 
@@ -27,10 +32,14 @@ class Slow:
 
     Attributes:
         delays: asked before each call; may be replaced at any time.
+        hang: seconds until what is called answers again; asked just before each call takes effect.
     """
 
-    def __init__(self, clock: Clock, delays: Delays = at_once) -> None:
+    def __init__(
+        self, clock: Clock, delays: Delays = at_once, hang: Callable[[], float] = responsive
+    ) -> None:
         self.delays = delays
+        self.hang = hang
         self._clock = clock
         self._turn = asyncio.Lock()
         self._calls = 0
@@ -42,12 +51,13 @@ class Slow:
 
     async def run(self, call: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         before, after = self.delays()
-        if not self._calls and not before and not after:
+        if not (self._calls or before or after or self.hang()):
             return call(*args, **kwargs)
 
         async def carried_out() -> T:
             async with self._turn:
                 await self._pass(before)
+                await self._pass(self.hang())
                 try:
                     return call(*args, **kwargs)
                 finally:

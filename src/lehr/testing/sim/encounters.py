@@ -182,6 +182,7 @@ async def _refer_while_reads_lag(harness: RandomHarness) -> None:
 async def _lose_the_source_aloud(harness: RandomHarness) -> None:
     """The source cannot be read, for whatever reason: that is written down (I8)."""
     _in_order(harness)
+    await harness.store_answers()
     harness.fault("the source cannot be read when it has been edited")
     with harness.repository.lost():
         harness.publish()

@@ -74,6 +74,7 @@ async def _heal(harness: RandomHarness) -> None:
     harness.trace.note("phase", f"all is well from here on{f', but for {said}' if said else ''}")
     harness.production.heal(harness.lost)
     harness.production.seconds = 1.0
+    harness.pace.calm()
     harness.clock.jump(-harness.offset)
     for process in harness.processes:
         process.store.out_of_order = False

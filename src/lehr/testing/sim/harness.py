@@ -112,6 +112,10 @@ class Harness:
         """Seconds before and after a read of the store."""
         return 0.0, 0.0
 
+    def hang(self) -> float:
+        """Seconds until the store answers; 0 if it does not hang."""
+        return 0.0
+
     # --- control planes --------------------------------------------------------------------
 
     @property

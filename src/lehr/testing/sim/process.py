@@ -70,8 +70,8 @@ class Process:
         self.store.broken = harness.production.broken
         self.plugin = SimulatedPlugin(harness.production, harness.clock, harness.traits)
         self.generation = InlineGeneration(harness.registry, harness.clock)
-        self.committing = Slow(harness.clock, lambda: harness.delays(harness.commits))
-        self.store_reading = Slow(harness.clock, harness.read_delays)
+        self.committing = Slow(harness.clock, lambda: harness.delays(harness.commits), harness.hang)
+        self.store_reading = Slow(harness.clock, harness.read_delays, harness.hang)
         self._inbox: _Inbox | None = None
         self._tasks: list[asyncio.Task[Any]] = []
         self.plane = ControlPlane(self._parts(seed), harness.partition)

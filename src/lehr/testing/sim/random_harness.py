@@ -23,6 +23,7 @@ from lehr.testing.sim.faults import GARBLED
 from lehr.testing.sim.harness import Harness
 from lehr.testing.sim.intent import GUARDED, IDS, UNGUARDED, Intent
 from lehr.testing.sim.liveness import LivenessChecker
+from lehr.testing.sim.pace import Pace
 from lehr.testing.sim.production import TRAITS
 from lehr.testing.sim.profile import profile
 from lehr.testing.sim.source import files
@@ -44,6 +45,7 @@ class RandomHarness(Harness):
 
     Attributes:
         seed: determines everything that happens.
+        pace: of the store.
         offset: seconds by which the wall clock was moved.
         seen: the last diff of each asset that a person has looked at.
     """
@@ -53,6 +55,7 @@ class RandomHarness(Harness):
         self.seed, dice = seed, Dice(seed)
         self.profile = chosen = profile(dice)
         self.commits, self.looks = chosen.commits, chosen.looks
+        self.pace = Pace(seed)
         traits = replace(TRAITS, fencing=chosen.fencing, pushes=chosen.pushes, turns=4, resync=chosen.resync)
         super().__init__(folder, PARTITION, registry(TYPES), traits, (THINGS,), dice)
         self.production.seconds = dice.pick((0.0, 1.0, 5.0))
@@ -74,6 +77,14 @@ class RandomHarness(Harness):
     def checks(self) -> Sequence[CheckPlugin]:
         """As `Harness.checks`, and one that limits pushes."""
         return [*super().checks(), Capacity()]
+
+    def read_delays(self) -> tuple[float, float]:
+        """As `Harness.read_delays`."""
+        return self.pace.delays()
+
+    def hang(self) -> float:
+        """As `Harness.hang`."""
+        return self.pace.hang(self.clock.monotonic())
 
     def deposed(self) -> None:
         """As `Harness.deposed`."""
@@ -125,12 +136,20 @@ class RandomHarness(Harness):
         """
         await self.process.pass_time(self.dice.seconds(low, high))
 
+    async def store_answers(self) -> None:
+        """Let time pass until the store answers; it does not hang again soon."""
+        seconds = self.hang()
+        if seconds:
+            await self.pass_time(seconds, seconds)
+        self.pace.spare(self.clock.monotonic())
+
     async def quiet_period(self) -> None:
         """Let nothing happen, with all faults as they are, and find assets that are stuck."""
         process = self.process
         if self.profile.jumps:
             return  # then the end of things cannot be seen from outside
         process.store.out_of_order = False
+        await self.store_answers()
         self.trace.note("phase", "nothing happens for a while")
         await self.pass_time(5.0, 20.0)
         found = complaints(self)

@@ -92,6 +92,10 @@ def what_nobody_needs_is_pruned(store: Store) -> None:
         store.intent.past_and_present_referrers(key("x6")) == [AssetId("a")],
         "but not what is referred to now",
     )
+    hold(
+        store.intent.past_and_present_referrers(key("x5")) == [AssetId("a")],
+        "nor what a version that is kept refers to",
+    )
     hold(published(store, 6, asset("a", "7")).sequence == 7, "publishing continues")
 
 
