@@ -70,6 +70,8 @@ def _history(found: Description, now: float) -> Iterator[str]:
     if entry is not None:
         how = "adopted" if entry.operation is None else f"by {entry.operation}"
         yield f"  ledger     {entry.goal}, content of incarnation {entry.content}, {how}, {iso(entry.at)}"
+    if found.handle:
+        yield f"  handle     {terminal.printable(found.handle)}"
     if found.operations:
         yield "  pushes, newest first"
         rows = [_push(operation, now) for operation in found.operations]
@@ -99,6 +101,7 @@ def _document(found: Description) -> dict[str, Any]:
         "digest": found.digest,
         "refers_to": [{"id": item.target, "path": item.path} for item in found.refers_to],
         "referred_by": [{"id": id, "path": path} for id, path in found.referred_by],
+        "handle": found.handle or None,
         "operations": [plain(item) for item in found.operations],
         "why": explanation_document(found.explanation),
     }

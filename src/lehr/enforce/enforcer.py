@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from typing import TypeVar
 
 import structlog
@@ -20,7 +20,7 @@ from lehr.enforce.lane import Lane
 from lehr.enforce.lookups import Lookups, selected
 from lehr.enforce.neighbours import Neighbours
 from lehr.enforce.plugin_errors import defect_of
-from lehr.enforce.recovery import as_of_newest, recover, unfinished_pushes
+from lehr.enforce.recovery import Recovered, recover, unfinished_pushes
 from lehr.enforce.slot import Activity, Slot
 from lehr.enforce.state import State
 from lehr.enforce.turns import Turns
@@ -30,7 +30,7 @@ from lehr.enforce.wakeups import Wakeups
 from lehr.model.asset import AssetId, AssetKey
 from lehr.model.declared import TYPE, declared_type
 from lehr.model.incarnation import Incarnation
-from lehr.model.operation import LedgerEntry, Operation, Outcome, Result
+from lehr.model.operation import Operation, Outcome, Result
 from lehr.model.pinning import pin
 from lehr.model.selector import Selector
 from lehr.model.writes import Finish, KeepLease, LeaseLostError, TakeLease
@@ -47,6 +47,21 @@ T = TypeVar("T")
 _CATCH_UP_SECONDS = 5.0
 
 _CONTROLS_CHANGED = "controls were set or lifted"
+
+
+async def as_of_newest(
+    newest: Callable[[], Awaitable[Incarnation]], read: Callable[[Incarnation], Awaitable[T]]
+) -> tuple[Incarnation, T]:
+    """The newest incarnation, and what `read` finds in it, with nothing published in between.
+
+    Otherwise an asset's newest digest could meet an older incarnation, whose content would be admitted.
+    """
+    current = await newest()
+    while True:
+        found = await read(current)
+        before, current = current, await newest()
+        if current == before:
+            return current, found
 
 
 class Enforcer:
@@ -125,10 +140,14 @@ class Enforcer:
         """Continue from the state that the previous process left."""
         runtime, store = self._runtime, self._runtime.store
         now = runtime.clock.now()
-        newest, recovered = await self._as_of_newest(
-            lambda: recover(store.intent, store.records, runtime.registry, self.partition)
-        )
-        governance = await self._load(newest)
+
+        async def read(newest: Incarnation) -> tuple[Governance, list[Recovered]]:
+            governance = await self._load(newest)  # its types are known from here on
+            return governance, await runtime.reading.run(
+                recover, store.intent, store.records, runtime.registry, self.partition
+            )
+
+        newest, (governance, recovered) = await as_of_newest(self._newest, read)
         self._lookups.advance(0, newest.sequence, ())
         # Read everything before changing anything: after a failure, all of it is read again.
         self._turns.governance = governance
@@ -213,11 +232,11 @@ class Enforcer:
         async with self._changing:
             if self._turns.governance is None:
                 return await self._take_over()
+            runtime = self._runtime
             heads: dict[AssetId, Head | None] = {}
             gone = dict.fromkeys(self._wakeups.slots)
-            intent = self._runtime.store.intent
-            newest, listed = await self._as_of_newest(lambda: list(intent.heads(self.partition)))
-            async for head in in_parts(listed, self._runtime.clock):
+            newest, listed = await as_of_newest(self._newest, lambda _: runtime.reading.run(self._heads))
+            async for head in in_parts(listed, runtime.clock):
                 gone.pop(head.id, None)
                 slot = self._wakeups.slots.get(head.id)
                 if slot is None or slot.digest != head.digest:
@@ -226,11 +245,13 @@ class Enforcer:
             await self._apply_incarnation(newest, heads | gone)
             return newest.sequence
 
-    async def _as_of_newest(self, read: Callable[[], T]) -> tuple[Incarnation, T]:
-        runtime = self._runtime
-        newest, found = await runtime.reading.run(as_of_newest, runtime.store.intent, self.partition, read)
+    def _heads(self) -> list[Head]:
+        return list(self._runtime.store.intent.heads(self.partition))
+
+    async def _newest(self) -> Incarnation:
+        newest = await self._runtime.reading.run(self._runtime.store.intent.newest, self.partition)
         assert newest is not None, "only a partition with an incarnation is followed"
-        return newest, found
+        return newest
 
     async def _published(self, incarnation: Incarnation, heads: Heads) -> None:
         """`incarnation` is in force, and differs from the one before in `heads`."""
@@ -251,7 +272,7 @@ class Enforcer:
             if head is None or id in slots or not self._runtime.registry.inert(head.type)
         }
         new = [id for id, head in enforced.items() if head is not None and id not in slots]
-        ledgers = await self._runtime.reading.run(self._ledgers, new) if new else {}
+        remembered = await self._runtime.reading.run(self._remembered, new) if new else {}
         overtaken = await self._lookups.run(
             lambda: [id for id in enforced if id in slots and self._overtakes(slots[id])]
         )
@@ -260,7 +281,7 @@ class Enforcer:
         arriving = [id for id in new if id not in slots]
         for id in arriving:
             if (arrived := enforced[id]) is not None:
-                self._add(id, arrived.type, arrived.digest).state = State(ledger=ledgers[id])
+                self._add(id, arrived.type, arrived.digest).state = remembered[id]
         for id in overtaken:
             if id in slots:
                 slots[id].superseded()
@@ -278,9 +299,11 @@ class Enforcer:
             self._wakeups.wake_readers(id, f"{id}, which it reads, has changed")
         self._wakeups.changed.set()
 
-    def _ledgers(self, ids: list[AssetId]) -> dict[AssetId, LedgerEntry | None]:
+    def _remembered(self, ids: list[AssetId]) -> dict[AssetId, State]:
+        """The states of assets that come back, as they were left."""
         records = self._runtime.store.records
-        return {id: records.ledger(AssetKey(self.partition, id)) for id in ids}
+        keys = {id: AssetKey(self.partition, id) for id in ids}
+        return {id: State(ledger=records.ledger(key), handle=records.handle(key)) for id, key in keys.items()}
 
     def _overtakes(self, slot: Slot) -> bool:
         """Whether the latest publication makes a push that runs, or is about to begin, out of date."""

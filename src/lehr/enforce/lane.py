@@ -26,12 +26,14 @@ from lehr.enforce.state import Diffed, DiffFailed, StatusReported
 from lehr.enforce.time_limit import call_on_first_wait, within
 from lehr.model.asset import Asset, AssetKey
 from lehr.model.diff import NO_DIFF, Diff, Target
+from lehr.model.handle import excess
 from lehr.model.operation import DONE, Operation, Outcome, Progress, Result
 from lehr.sdk.plugin import AssetPlugin, Push
 
 log = structlog.get_logger()
 
 T = TypeVar("T")
+Returned = TypeVar("Returned", Diff, Outcome)
 
 _YIELD_SECONDS = 0.005
 """How long a worker may run before it yields to others."""
@@ -247,7 +249,7 @@ class Lane(Generic[T]):
         if not isinstance(diff, Diff):
             return DiffFailed(f"{self._name} returned a {type(diff).__name__} instead of a diff", _FIX_PLUGIN)
         try:
-            diff = diff if diff is NO_DIFF else storable(diff, Diff)
+            diff = diff if diff is NO_DIFF else _with_handle_intact(diff, storable(diff, Diff))
         except ValueError as error:
             return DiffFailed(f"{self._name} returned a diff that is not valid: {error}", _FIX_PLUGIN)
         known = asset or read.asset(target.id)
@@ -326,7 +328,7 @@ class Lane(Generic[T]):
             kind = type(outcome).__name__
             return Outcome(Result.UNKNOWN, f"{self._name} returned a {kind} instead of an outcome")
         try:
-            return outcome if outcome is DONE else storable(outcome, Outcome)
+            return outcome if outcome is DONE else _with_handle_intact(outcome, storable(outcome, Outcome))
         except ValueError as error:
             return Outcome(Result.UNKNOWN, f"{self._name} returned an outcome that is not valid: {error}")
 
@@ -354,6 +356,19 @@ class Lane(Generic[T]):
         return StatusReported(
             None, f"{self._name} returned a {type(progress).__name__} when asked whether the push has ended"
         )
+
+
+def _with_handle_intact(returned: Returned, stored: Returned) -> Returned:
+    """`stored`, made of what a plugin returned.
+
+    Raises:
+        ValueError: the handle in it cannot be kept as it is.
+    """
+    if problem := excess(returned.handle):
+        raise ValueError(f"it has {problem}")
+    if stored.handle != returned.handle:
+        raise ValueError("its handle is not plain text")
+    return stored
 
 
 def _diff_failed(error: LehrError) -> DiffFailed:

@@ -86,6 +86,8 @@ class Neighbours:
         if lane is None:
             return Diff((Change("plugin", "serving", None),), _UNKNOWN), newest
         target = Target(self._partition, id, found.type, sequence, self._reached(found))
+        if (slot := self._slots.get(id)) is not None:
+            target = slot.state.identified(target)
         compared, _read = await self.compare(lane, target)
         if isinstance(compared, DiffFailed):
             return Diff((Change("observed", "known", compared.message),), _UNKNOWN), newest

@@ -7,8 +7,7 @@ released assets are still reported.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Iterable, Mapping
 
 import msgspec
 from msgspec.structs import replace
@@ -18,12 +17,10 @@ from lehr.enforce.state import State
 from lehr.model.asset import AssetId, AssetKey, Partition
 from lehr.model.damage import DamagedError
 from lehr.model.decision import LEFT
-from lehr.model.incarnation import Incarnation
+from lehr.model.handle import Handle
 from lehr.model.operation import Operation
 from lehr.model.types import Registry
 from lehr.sdk.store import Head, Records, StoredIntent
-
-T = TypeVar("T")
 
 
 class Recovered(msgspec.Struct):
@@ -72,9 +69,9 @@ def recover(
             item.state = replace(item.state, operation=operation)
             found[item.id] = item
     for entry in records.ledgers(partition):
-        item = found.get(entry.asset)
-        if item is not None:
+        if (item := found.get(entry.asset)) is not None:
             item.state = replace(item.state, ledger=entry)
+    _recover_handles(found, records.handles(partition))
     for damaged in records.damaged_operations(partition):
         for id in damaged.assets:
             item = found.get(id) or _departed(intent, registry, AssetKey(partition, id))
@@ -83,19 +80,10 @@ def recover(
     return list(found.values())
 
 
-def as_of_newest(
-    intent: StoredIntent, partition: Partition, read: Callable[[], T]
-) -> tuple[Incarnation | None, T]:
-    """The newest incarnation, and what `read` finds in it: nothing is published in between.
-
-    An asset's newest content beside an older incarnation would be admitted with the older content.
-    """
-    newest = intent.newest(partition)
-    while True:
-        found = read()
-        before, newest = newest, intent.newest(partition)
-        if newest == before:
-            return newest, found
+def _recover_handles(found: Mapping[AssetId, Recovered], handles: Iterable[Handle]) -> None:
+    for handle in handles:
+        if (item := found.get(handle.asset)) is not None:
+            item.state = replace(item.state, handle=handle)
 
 
 def _departed(intent: StoredIntent, registry: Registry, key: AssetKey) -> Recovered | None:

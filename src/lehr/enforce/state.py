@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 
 import msgspec
+from msgspec.structs import replace
 
 from lehr.base.digest import Digest
 from lehr.enforce.contest import NO_CONTEST, Contest
@@ -12,6 +13,7 @@ from lehr.enforce.turndown import TurndownStage
 from lehr.model.asset import Asset, AssetId, AssetKey
 from lehr.model.decision import Reservation, Verdict
 from lehr.model.diff import Diff, Goal, Target
+from lehr.model.handle import Handle
 from lehr.model.operation import LedgerEntry, Operation, Outcome, Progress, Purpose
 from lehr.model.pinning import Pinning
 from lehr.model.writes import Admit, Refused, Write
@@ -126,6 +128,7 @@ class State(msgspec.Struct, frozen=True):
 
     Attributes:
         operation: the push under way, or whose outcome is unknown.
+        handle: the last one that its plugin returned.
         condition_key: key of the last condition recorded; the last `turns` turns ended with it.
         next_at: due time recorded with it.
         contest: verified pushes that were undone again.
@@ -137,6 +140,7 @@ class State(msgspec.Struct, frozen=True):
     turn: Turn | None = None
     operation: Operation | None = None
     ledger: LedgerEntry | None = None
+    handle: Handle | None = None
     trouble: Trouble = NO_TROUBLE
     contest: Contest = NO_CONTEST
     condition_key: Digest | None = None
@@ -144,6 +148,11 @@ class State(msgspec.Struct, frozen=True):
     next_at: float | None = None
     left: bool = False
     refused: int = 0
+
+    def identified(self, target: Target) -> Target:
+        """`target` with the handle of the asset, if it has one of this type."""
+        handle = self.handle
+        return target if handle is None or handle.type != target.type else replace(target, handle=handle.text)
 
 
 # --- events ------------------------------------------------------------------

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from lehr.base.backoff import delay as backoff
@@ -50,9 +51,10 @@ from lehr.enforce.state import (
 from lehr.model.asset import AssetId
 from lehr.model.decision import Condition, Reservation, Status
 from lehr.model.diff import Diff, Goal, Target
+from lehr.model.handle import Handle
 from lehr.model.operation import LedgerEntry, Operation, Outcome, Progress, Purpose, Result, purpose_of
 from lehr.model.reason import Reason
-from lehr.model.writes import Admit, Adopt, Basis, Finish
+from lehr.model.writes import Admit, Adopt, Basis, Finish, KeepHandle, Write
 
 StepResult = tuple[State, tuple[Effect, ...]]
 
@@ -120,7 +122,7 @@ def _begin(state: State, event: Begin) -> StepResult:
         message = f"no plugin serves type {view.asset.type}"
         condition = Condition(Status.STALLED, Reason.NO_PLUGIN, message, "install a plugin for this type")
         return conclude(state, condition, looks=False)
-    return state, (RunDiff(view.target),)
+    return state, (RunDiff(state.identified(view.target)),)
 
 
 # --- look --------------------------------------------------------------------
@@ -129,7 +131,8 @@ def _begin(state: State, event: Begin) -> StepResult:
 def _status_reported(state: State, event: StatusReported) -> StepResult:
     operation = _operation(state)
     if event.progress is Progress.ENDED:
-        return replace(state, phase=Phase.RESOLVING), (RunDiff(_target_of(operation)),)
+        target = replace(_target_of(state, operation), lost=operation.id)
+        return replace(state, phase=Phase.RESOLVING), (RunDiff(target),)
     running = event.progress is Progress.RUNNING
     answer = "it is still running" if running else event.message
     message = f"{operation.message}; {answer}" if operation.message else answer
@@ -185,6 +188,14 @@ def _resolved(state: State, finish: Finish) -> StepResult:
 
 
 def _diffed(state: State, event: Diffed) -> StepResult:
+    state, kept = _keep_handle(state, event.diff.handle)
+    if event.diff.handle is not UNSET:
+        event = replace(event, diff=replace(event.diff, handle=UNSET))
+    state, effects = _compared(state, event)
+    return state, (*_committed(kept), *effects)
+
+
+def _compared(state: State, event: Diffed) -> StepResult:
     if state.phase is Phase.RESOLVING:
         return _resolve(state, event.diff)
     turn = replace(_turn(state), diff=event.diff, content_digest=event.content_digest)
@@ -295,17 +306,19 @@ def _converged(state: State) -> StepResult:
     assert digest is not None
     if state.trouble is not NO_TROUBLE:
         state = replace(state, trouble=NO_TROUBLE)
-    writes: tuple[Adopt, ...] = ()
+    writes: tuple[Write, ...] = ()
+    if view.goal is Goal.ABSENT:
+        state, writes = _keep_handle(state, "")
     entry = state.ledger
     if entry is None or entry.content_digest != digest or entry.goal is not view.goal:
         entry = LedgerEntry(
             view.key.partition, view.key.id, digest, view.pinning.content, view.goal, None, view.now
         )
         state = replace(state, ledger=entry)
-        writes = (Adopt(entry),)
+        writes = (*writes, Adopt(entry))
     if view.goal in (Goal.DRAINED, Goal.FENCED) and view.stage.until is None:
         state = replace(state, phase=Phase.IDLE, turn=None)
-        return state, (*((Commit(writes),) if writes else ()), Again(f"turndown has reached {view.goal}"))
+        return state, (*_committed(writes), Again(f"turndown has reached {view.goal}"))
     condition, delay = _reached(view)
     if notes := _diff(turn).notes:
         condition = replace(condition, message="; ".join((condition.message, *notes)))
@@ -451,7 +464,7 @@ def _admitted(state: State, event: Admitted) -> StepResult:
         left=False,
         refused=0,
     )
-    return state, (StartPush(operation, _target_of(operation)),)
+    return state, (StartPush(operation, _target_of(state, operation)),)
 
 
 def _not_admitted(state: State, event: NotAdmitted) -> StepResult:
@@ -503,10 +516,18 @@ def _deferred(state: State, event: Deferred) -> StepResult:
 
 
 def _ended(state: State, event: Ended) -> StepResult:
-    operation, outcome, turn = _operation(state), event.outcome, _turn(state)
+    turn = _turn(state)
     state = replace(
         state, turn=replace(turn, view=replace(turn.view, now=event.now, monotonic=event.monotonic))
     )
+    # First: a crash between the two leaves an unknown outcome, with the handle that shows it.
+    state, kept = _keep_handle(state, event.outcome.handle)
+    state, effects = _ended_with(state, event)
+    return state, (*_committed(kept), *effects)
+
+
+def _ended_with(state: State, event: Ended) -> StepResult:
+    operation, outcome = _operation(state), event.outcome
     if outcome.result is Result.UNKNOWN:
         finish = Finish(operation.id, outcome, event.now)
         state = replace(state, operation=replace(operation, result=Result.UNKNOWN, message=outcome.message))
@@ -516,7 +537,7 @@ def _ended(state: State, event: Ended) -> StepResult:
         entry = _entry(operation, event.now)
         finish = Finish(operation.id, outcome, event.now, entry)
         state = replace(state, phase=Phase.VERIFYING, ledger=entry)
-        return state, (Commit((finish,)), RunDiff(_target_of(operation)))
+        return state, (Commit((finish,)), RunDiff(_target_of(state, operation)))
     finish = Finish(operation.id, outcome, event.now)
     if event.superseded:
         state = replace(state, phase=Phase.IDLE, turn=None)
@@ -581,8 +602,25 @@ def _operation(state: State) -> Operation:
     return state.operation
 
 
-def _target_of(operation: Operation) -> Target:
-    return Target(operation.partition, operation.asset, operation.type, operation.content, operation.goal)
+def _target_of(state: State, operation: Operation) -> Target:
+    partition, asset, type = operation.partition, operation.asset, operation.type
+    return state.identified(Target(partition, asset, type, operation.content, operation.goal))
+
+
+def _keep_handle(state: State, text: str | UnsetType) -> tuple[State, tuple[KeepHandle, ...]]:
+    """The state with the handle that the plugin returned, if it did, and the write that keeps it."""
+    view = _turn(state).view
+    known = "" if state.handle is None else state.handle.text
+    type = view.asset.type if state.operation is None and view.asset is not None else _operation(state).type
+    same_type = state.handle is None or state.handle.type == type
+    if text is UNSET or (text == known and same_type):
+        return state, ()
+    handle = Handle(view.key.partition, view.key.id, type, text, view.now)
+    return replace(state, handle=handle if text else None), (KeepHandle(handle),)
+
+
+def _committed(writes: tuple[Write, ...]) -> tuple[Commit, ...]:
+    return (Commit(writes),) if writes else ()
 
 
 def _entry(operation: Operation, at: float) -> LedgerEntry:

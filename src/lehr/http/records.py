@@ -31,6 +31,7 @@ from lehr.model.asset import Asset, AssetId, AssetKey
 from lehr.model.attempt import Attempt
 from lehr.model.control import AuditEntry, Control
 from lehr.model.decision import Reservation
+from lehr.model.handle import Handle
 from lehr.model.incarnation import Incarnation
 from lehr.model.operation import LedgerEntry, Operation
 from lehr.model.writes import Prune, Pruned
@@ -230,6 +231,15 @@ def _ledger(reading: Reading, asked: OfSome) -> list[LedgerEntry]:
     if asked.asset:
         return _one(reading.records.ledger(_key(reading, asked.asset)))
     return list(reading.records.ledgers(reading.partition))
+
+
+@RECORDS.read_by(
+    "handles", "Identifiers that plugins keep of assets in production.", OfSome, list[Handle], whole=True
+)
+def _handles(reading: Reading, asked: OfSome) -> list[Handle]:
+    if asked.asset:
+        return _one(reading.records.handle(_key(reading, asked.asset)))
+    return list(reading.records.handles(reading.partition))
 
 
 @RECORDS.read_by("operations", "Pushes, newest first.", OfOperations, list[Operation])

@@ -22,6 +22,7 @@ from lehr.model.asset import Asset, AssetId, AssetKey, Partition
 from lehr.model.attempt import Attempt
 from lehr.model.control import AuditEntry, Control
 from lehr.model.decision import Decision, Reservation
+from lehr.model.handle import Handle
 from lehr.model.incarnation import AssetChange, Incarnation
 from lehr.model.operation import LedgerEntry, Operation
 from lehr.model.writes import Prune, Pruned, Write
@@ -231,6 +232,12 @@ class RemoteRecords(_Remote):
 
     def ledgers(self, partition: Partition) -> Iterator[LedgerEntry]:
         yield from self._ask(partition, "ledger", list[LedgerEntry])
+
+    def handle(self, key: AssetKey) -> Handle | None:
+        return next(iter(self._ask(key.partition, "handles", list[Handle], asset=key.id)), None)
+
+    def handles(self, partition: Partition) -> Iterator[Handle]:
+        yield from self._ask(partition, "handles", list[Handle])
 
     def standing(self, key: AssetKey) -> Standing | None:
         return next(iter(self._ask(key.partition, "standings", list[Standing], asset=key.id)), None)

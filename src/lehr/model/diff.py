@@ -25,6 +25,11 @@ class Target(msgspec.Struct, frozen=True):
     """A plugin's input: which asset, of which incarnation, and the goal.
 
     Everything else a plugin reads through its `Reader`, which is bound to the same incarnation.
+
+    Attributes:
+        handle: the one that the plugin returned last for this asset; empty for none.
+        lost: id of a push whose outcome is unknown, and which may have made something whose handle was never
+            returned; empty for none.
     """
 
     partition: Partition
@@ -32,6 +37,8 @@ class Target(msgspec.Struct, frozen=True):
     type: str
     incarnation: int
     goal: Goal = Goal.PRESENT
+    handle: str = ""
+    lost: str = ""
 
     @property
     def key(self) -> AssetKey:
@@ -84,12 +91,14 @@ class Diff(msgspec.Struct, frozen=True):
             `changes`: nothing is pushed until then. None where a push has to.
         notes: facts about production besides the changes (a crash that was fixed),
             one line each, with stable wording while nothing new happens.
+        handle: identifies what was found, for later calls (see `lehr.sdk.plugin`); unset to keep the last.
     """
 
     changes: tuple[Change, ...] = ()
     effects: Effects = Effects()
     look_again: float | None = None
     notes: tuple[str, ...] = ()
+    handle: str | msgspec.UnsetType = msgspec.UNSET
 
     @property
     def empty(self) -> bool:

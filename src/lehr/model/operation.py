@@ -27,11 +27,14 @@ class Outcome(msgspec.Struct, frozen=True):
     Attributes:
         message: one line, without secrets.
         retry_at: wall-clock seconds before which a retry is useless; None when not known.
+        handle: identifies what was made, for later calls, however the push ended (see `lehr.sdk.plugin`);
+            unset to keep the last.
     """
 
     result: Result
     message: str = ""
     retry_at: Moment | None = None
+    handle: str | msgspec.UnsetType = msgspec.UNSET
 
 
 DONE = Outcome(Result.DONE)

@@ -15,6 +15,7 @@ from lehr.model.asset import AssetId, AssetKey, Partition
 from lehr.model.attempt import Attempt
 from lehr.model.control import AuditEntry, Control
 from lehr.model.decision import Condition, Decision, Reservation
+from lehr.model.handle import Handle
 from lehr.model.incarnation import Candidate
 from lehr.model.operation import LedgerEntry, Operation, Outcome
 from lehr.model.types import Mention
@@ -150,6 +151,16 @@ class LiftControl(msgspec.Struct, frozen=True):
     at: float
 
 
+class KeepHandle(msgspec.Struct, frozen=True):
+    """Replace an asset's handle, or forget it if its text is empty. Answers None."""
+
+    handle: Handle
+
+    @property
+    def partition(self) -> Partition:
+        return self.handle.partition
+
+
 class TakeLease(msgspec.Struct, frozen=True):
     """Become the one writer of a partition. Answers the lease's epoch, which only grows."""
 
@@ -258,6 +269,7 @@ Write = (
     | Reschedule
     | SetControl
     | LiftControl
+    | KeepHandle
     | TakeLease
     | KeepLease
     | Audit

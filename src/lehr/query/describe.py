@@ -26,6 +26,7 @@ class Description(msgspec.Struct, frozen=True, kw_only=True):
         refers_to: references that it makes.
         referred_by: ids of assets that refer to it, with the path of the reference.
         operations: its last pushes, newest first.
+        handle: what identifies its production, as its plugin keeps it; empty for none.
     """
 
     document: dict[str, Any]
@@ -35,6 +36,7 @@ class Description(msgspec.Struct, frozen=True, kw_only=True):
     refers_to: tuple[Mention, ...]
     referred_by: tuple[tuple[AssetId, str], ...]
     operations: tuple[Operation, ...]
+    handle: str = ""
 
 
 def describe(reading: Reading, registry: Registry, id: str) -> Description:
@@ -44,12 +46,15 @@ def describe(reading: Reading, registry: Registry, id: str) -> Description:
         LehrError: there never was such an asset.
     """
     asset, _came_with = known_asset(reading, id)
+    key = AssetKey(reading.partition, asset.id)
+    handle = reading.records.handle(key)
     return Description(
         document=asset.document(),
         origin=str(asset.origin or ""),
         digest=asset.digest,
         explanation=explain(reading, id),
         refers_to=tuple(registry.mentions(asset)),
-        referred_by=tuple(reading.intent.mentioned_by(AssetKey(reading.partition, asset.id))),
+        referred_by=tuple(reading.intent.mentioned_by(key)),
         operations=tuple(reading.records.operations(reading.partition, asset.id, _MOST_PUSHES)),
+        handle="" if handle is None else handle.text,
     )

@@ -14,6 +14,11 @@ The contract, for authors:
   transient; out of `push`, any other exception, a timeout and a cancellation count as
   *unknown*: nothing is touched again before `status` and `diff` have looked.
 * No secret in a diff, a message or a log.
+* Where an asset's id does not identify its production, as production makes ids of its own, a plugin returns
+  a *handle* with an outcome or a diff, and is given it with each later target. It holds no secret, and at
+  most 8 KiB; losing it must be survivable. A process that ends during a push may lose the handle of what
+  the push has made. So a plugin attaches the operation's id to what it makes, looks for it when a target
+  names a `lost` operation, and if that is impossible raises `StalledError` that asks for `import:` in intent.
 * `discover`, where there is one, drafts assets of what already exists. A draft without an obstacle
   has an empty diff, so that adopting it changes nothing.
 """

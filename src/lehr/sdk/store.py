@@ -15,6 +15,7 @@ from lehr.model.attempt import Attempt
 from lehr.model.control import AuditEntry, Control
 from lehr.model.damage import Advance, Damage, DamagedError, TypesOf
 from lehr.model.decision import Condition, Decision, Reservation
+from lehr.model.handle import Handle
 from lehr.model.incarnation import AssetChange, Incarnation
 from lehr.model.operation import LedgerEntry, Operation
 from lehr.model.origins import origin_bytes, origin_of
@@ -270,6 +271,14 @@ class Records(Protocol):
 
     def ledgers(self, partition: Partition) -> Iterator[LedgerEntry]:
         """The ledger of every asset that has one."""
+        ...
+
+    def handle(self, key: AssetKey) -> Handle | None:
+        """The handle of an asset that has one."""
+        ...
+
+    def handles(self, partition: Partition) -> Iterator[Handle]:
+        """The handle of every asset that has one, by id."""
         ...
 
     def standing(self, key: AssetKey) -> Standing | None:

@@ -16,6 +16,7 @@ from lehr.model.writes import (
     Audit,
     Finish,
     Import,
+    KeepHandle,
     KeepLease,
     LiftControl,
     Prune,
@@ -64,5 +65,5 @@ def _names(write: Write) -> Iterator[str]:
             yield f"partition {write.control.partition}"
         case Import():
             yield "imported"
-        case LiftControl() | TakeLease() | KeepLease() | Audit() | Prune():
+        case LiftControl() | KeepHandle() | TakeLease() | KeepLease() | Audit() | Prune():
             yield f"partition {write.partition}"

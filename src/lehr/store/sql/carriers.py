@@ -16,6 +16,7 @@ from lehr.model.writes import (
     Audit,
     Finish,
     Import,
+    KeepHandle,
     KeepLease,
     LeaseLostError,
     LiftControl,
@@ -32,7 +33,7 @@ from lehr.store.sql import admission, retention
 from lehr.store.sql.headers import is_pruned
 from lehr.store.sql.partitions import know_partition, partition_row, write_partition
 from lehr.store.sql.session import Session
-from lehr.store.sql.tables import ATTEMPT, AUDIT, CONDITION, CONTROL, DECISION, STANDING
+from lehr.store.sql.tables import ATTEMPT, AUDIT, CONDITION, CONTROL, DECISION, HANDLE, STANDING
 
 CarryOut = Callable[[Any, Any], Any]
 """Carries out one write in a session; returns the answer."""
@@ -50,6 +51,7 @@ def carriers(publish: CarryOut) -> Mapping[type, CarryOut]:
         Reschedule: reschedule,
         SetControl: set_control,
         LiftControl: lift_control,
+        KeepHandle: keep_handle,
         TakeLease: take_lease,
         KeepLease: keep_lease,
         Audit: audit,
@@ -102,6 +104,19 @@ def record_decision(db: Session, write: RecordDecision) -> None:
     since = STANDING.sealed(decision.partition, decision.asset, condition.key(), float(decision.at))
     _of, _asset, *kept = CONDITION.sealed(decision.partition, decision.asset, msgspec.json.encode(condition))
     db.execute(_STAND, (*since, *kept))
+
+
+def keep_handle(db: Session, write: KeepHandle) -> None:
+    """Replace or forget an asset's handle."""
+    handle = write.handle
+    if not handle.text:
+        db.execute("DELETE FROM handle WHERE partition = ? AND asset = ?", handle.key)
+        return
+    db.execute(
+        f"{HANDLE.insert} ON CONFLICT (partition, asset) DO UPDATE SET body = excluded.body,"
+        " checksum = excluded.checksum",
+        HANDLE.sealed(handle.partition, handle.asset, msgspec.json.encode(handle)),
+    )
 
 
 def record_attempt(db: Session, write: RecordAttempt) -> None:

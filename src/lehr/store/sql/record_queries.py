@@ -12,6 +12,7 @@ from lehr.model.asset import AssetId, AssetKey, Partition
 from lehr.model.attempt import Attempt
 from lehr.model.control import AuditEntry, Control
 from lehr.model.decision import Condition, Decision, Reservation
+from lehr.model.handle import Handle
 from lehr.model.operation import LedgerEntry, Operation
 from lehr.model.writes import Prune, Pruned
 from lehr.sdk.store import DamagedOperation, Standing
@@ -19,17 +20,30 @@ from lehr.store.sql.admission import active_controls, usage
 from lehr.store.sql.partitions import partition_row
 from lehr.store.sql.retention import prunable
 from lehr.store.sql.session import OpenSession, Session
-from lehr.store.sql.tables import ATTEMPT, AUDIT, CONDITION, DECISION, LEDGER, OPERATION, STANDING, Table
+from lehr.store.sql.tables import (
+    ATTEMPT,
+    AUDIT,
+    CONDITION,
+    DECISION,
+    HANDLE,
+    LEDGER,
+    OPERATION,
+    STANDING,
+    Table,
+)
 
 _operation = msgspec.json.Decoder(Operation)
 _decision = msgspec.json.Decoder(Decision)
 _condition = msgspec.json.Decoder(Condition)
 _ledger = msgspec.json.Decoder(LedgerEntry)
+_handle = msgspec.json.Decoder(Handle)
 _attempt = msgspec.json.Decoder(Attempt)
 _audit = msgspec.json.Decoder(AuditEntry)
 
 _FIND_LEDGER = f"SELECT {LEDGER.names()} FROM ledger WHERE partition = ? AND asset = ?"  # noqa: S608
 _FIND_LEDGERS = f"SELECT {LEDGER.names()} FROM ledger WHERE partition = ? ORDER BY asset"  # noqa: S608
+_FIND_HANDLE = f"SELECT {HANDLE.names()} FROM handle WHERE partition = ? AND asset = ?"  # noqa: S608
+_FIND_HANDLES = f"SELECT {HANDLE.names()} FROM handle WHERE partition = ? ORDER BY asset"  # noqa: S608
 _FIND_ATTEMPT = f"SELECT {ATTEMPT.names()} FROM attempt WHERE partition = ?"  # noqa: S608
 _STANDS = f"SELECT {STANDING.names()}, {CONDITION.names()} FROM standing WHERE partition = ?"  # noqa: S608
 _FIND_STANDING = f"{_STANDS} AND asset = ?"
@@ -76,6 +90,16 @@ class SqlRecords:
         with self._reading() as db:
             rows = db.stream(_FIND_LEDGERS, (partition,))
             yield from (_ledger.decode(row[4]) for row in LEDGER.read_all(rows))
+
+    def handle(self, key: AssetKey) -> Handle | None:
+        with self._reading() as db:
+            row = db.execute(_FIND_HANDLE, (key.partition, key.id)).fetchone()
+            return None if row is None else _handle.decode(HANDLE.read(row)[2])
+
+    def handles(self, partition: Partition) -> Iterator[Handle]:
+        with self._reading() as db:
+            rows = db.stream(_FIND_HANDLES, (partition,))
+            yield from (_handle.decode(row[2]) for row in HANDLE.read_all(rows))
 
     def standing(self, key: AssetKey) -> Standing | None:
         with self._reading() as db:

@@ -3,7 +3,7 @@
 Each database adds indexes whose columns suit it.
 """
 
-VERSION = 1
+VERSION = 2
 """Raised by every change of the tables: a store of another version is refused."""
 
 TABLES = """
@@ -128,6 +128,14 @@ CREATE TABLE ledger (
 ) WITHOUT ROWID;
 -- For pruning: assets that were applied from an incarnation.
 CREATE INDEX ledger_content ON ledger (partition, content, goal, asset);
+
+CREATE TABLE handle (
+    partition TEXT NOT NULL,
+    asset TEXT NOT NULL,
+    body BLOB NOT NULL,
+    checksum BLOB NOT NULL,
+    PRIMARY KEY (partition, asset)
+) WITHOUT ROWID;
 
 CREATE TABLE decision (
     number INTEGER PRIMARY KEY,

@@ -204,6 +204,9 @@ LEDGER = Table(
     "body",
     description="the ledger of asset {asset} of {partition}",
 )
+HANDLE = Table(
+    "handle", "partition", "asset", "body", description="the handle of asset {asset} of {partition}"
+)
 DECISION = Table(
     "decision", "number", "partition", "asset", "body", description="decision {number} on asset {asset}"
 )
@@ -261,6 +264,7 @@ TABLES = (
     OPERATION,
     RESERVATION,
     LEDGER,
+    HANDLE,
     DECISION,
     STANDING,
     CONDITION,

@@ -1,4 +1,4 @@
-"""How fast the store of a random history answers."""
+"""How fast the store of a random history answers, and whether production makes names."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ class Pace:
     It has dice of its own, so that a history whose store is fast is the same without it.
 
     Attributes:
+        naming: True if production makes names of its own.
         reads: seconds that a read takes at most.
         hangs: begin and end of each hang, in seconds of the monotonic clock; none overlaps another.
     """
@@ -30,6 +31,7 @@ class Pace:
                 begin = end + dice.seconds(0.0, 200.0)
                 end = begin + dice.seconds(2.0, 60.0)
                 self.hangs.append((begin, end))
+        self.naming = dice.happens(0.5)
 
     def delays(self) -> tuple[float, float]:
         """Seconds before and after a read takes effect."""

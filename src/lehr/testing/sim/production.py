@@ -31,6 +31,7 @@ TRAITS = Traits(
 )
 """Of a plugin, unless a run differs in some."""
 
+_NOBODY = "by-hand"
 _PART_SECONDS = 1.0
 _SIGHTS = 16
 MOST_LOOKS = 100
@@ -95,6 +96,9 @@ class Production:
             begin no more.
         fencing: what keeps a late writer out.
         garble: is added to its messages: it may be text that cannot be encoded.
+        naming: True if it makes names of its own: what a push has made is found only by its name, which is
+            the asset's handle, or by the push's id.
+        names: of all values, by asset id.
     """
 
     def __init__(self, kinds: Iterable[Kind], dice: Dice, trace: Trace, fencing: Fencing) -> None:
@@ -121,6 +125,8 @@ class Production:
         self.returning: dict[str, Sight] = {}
         self.unreachable = False
         self.garble = ""
+        self.naming = False
+        self.names: dict[str, str] = {}
         self.running: dict[str, Operation] = {}
         self.detached: set[str] = set()
         self.broken: list[str] = []
@@ -153,26 +159,36 @@ class Production:
 
     # --- what there is -------------------------------------------------------------
 
-    def put(self, id: str, value: Any) -> None:
-        """Make production hold `value`."""
+    def put(self, id: str, value: Any, maker: str = _NOBODY) -> None:
+        """Make production hold `value`. `maker`: the push that does, if one does."""
         self._remember(id)
         self.values[id] = value
+        self.names.setdefault(id, f"{id}#{maker}")
 
     def take(self, id: str) -> None:
         """Make production hold nothing."""
         self._remember(id)
         self.values.pop(id, None)
+        self.names.pop(id, None)
+
+    def name_seen(self, target: Target) -> str:
+        """The name of what a look for `target` finds; empty if it finds nothing."""
+        name = self.names.get(target.id, "")
+        found = name == target.handle or name.endswith((f"#{_NOBODY}", f"#{target.lost}"))
+        return name if found or not self.naming else ""
 
     def break_down(self, id: str, seconds: float) -> None:
         """Production crashes, and restarts itself after `seconds`."""
         loop = asyncio.get_running_loop()
-        back = Sight(loop.time() + seconds, self.values.get(id))
+        back, name = Sight(loop.time() + seconds, self.values.get(id)), self.names.get(id)
         self.take(id)
         self.returning[id] = back
 
         def come_back() -> None:
             if self.returning.get(id) is back:
                 self.put(id, back.value)
+                if name is not None:
+                    self.names[id] = name
                 self.trace.note("recovery", f"{id} = {_show(back.value)}, restarted by production")
 
         loop.call_later(seconds, come_back, context=contextvars.Context())
@@ -228,9 +244,18 @@ class Production:
         if value is None:
             self.take(target.id)
         else:
-            self.put(target.id, value)
+            if self.names.get(target.id) and not self.name_seen(target):
+                self.broken.append(f"I12: {target.id} is made again, and there already")
+            self.put(target.id, value, operation.id)
         self.trace.note("push", f"{target.id} = {'nothing' if value is None else _show(value)}")
         return True
+
+    def named(self, target: Target, outcome: Outcome) -> Outcome:
+        """`outcome`, with the name of what is there now."""
+        name = self.names.get(target.id)
+        if not self.naming or name is None or not isinstance(outcome, Outcome):
+            return outcome
+        return replace(outcome, handle=name)
 
     def end(self, operation: Operation) -> None:
         """A push has ended, however."""
@@ -271,12 +296,15 @@ class SimulatedPlugin(AssetPlugin):
         if (other := production.blind.get(target.id)) is not None and other not in production.values:
             raise TransientError(blinded_by(other))
         kind = production.kinds[target.type]
-        intended, observed = _wish(kind, target, read), production.seen(target.id)
+        intended, name = _wish(kind, target, read), production.name_seen(target)
+        observed = production.seen(target.id) if name or not production.naming else None
         if seconds:
             await self._clock.sleep(seconds / 2)  # what was seen is old when it is reported
         changes = tuple(compare(intended, observed))
         effects = kind.effects(target, read, intended, observed)
         diff = Diff(changes, effects, production.recovery(target.id, intended) if changes else None)
+        if production.naming and name and name != target.handle:
+            diff = replace(diff, handle=name)
         production.looked(target, diff)
         return diff
 
@@ -333,7 +361,8 @@ class SimulatedPlugin(AssetPlugin):
             await self._work(target.id, push)
             if push.superseded and (production.steady or production.dice.happens(0.7)):
                 return Outcome(Result.FAILED, "superseded")
-            return await self._come_to(fault, target, operation, value, based_on)
+            outcome = await self._come_to(fault, target, operation, value, based_on)
+            return production.named(target, outcome)
         finally:
             production.end(operation)
 
@@ -384,7 +413,8 @@ class SimulatedPlugin(AssetPlugin):
             applied = production.apply(target, operation, value, based_on)
             production.end(operation)
             if not ended.done():
-                ended.set_result(DONE if applied else Outcome(Result.FAILED, "refused"))
+                outcome = DONE if applied else Outcome(Result.FAILED, "refused")
+                ended.set_result(production.named(target, outcome))
 
         # In no control plane's context: it continues while that one is held, and when it is dead.
         seconds = production.dice.seconds(0.0, 2 * PUSH_TIMEOUT)

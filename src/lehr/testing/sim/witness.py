@@ -33,6 +33,7 @@ from lehr.model.writes import (
     Admit,
     Adopt,
     Finish,
+    KeepHandle,
     KeepLease,
     LiftControl,
     Prune,
@@ -252,7 +253,7 @@ class Witness:
             take = self._answers.get(type(write))
             if take is not None:
                 take(write, answer)
-            if not isinstance(write, KeepLease):
+            if not isinstance(write, KeepLease | KeepHandle):
                 self._trace.note("write", f"{type(write).__name__} {_told(write, answer)}")
 
     def begins(self, target: Target, operation: Operation) -> None:

@@ -28,6 +28,7 @@ _LOOKED_AT = (
     "decision",
     "standing",
     "ledger",
+    "handle",
     "imported_asset",
     *(table.name for table in TABLES),
 )
@@ -40,6 +41,7 @@ _NAMING = (
     "audit",
     "control",
     "decision",
+    "handle",
     "incarnation",
     "ledger",
     "mention",

@@ -13,6 +13,7 @@ from lehr.model.control import AuditEntry, Control, ControlKind
 from lehr.model.damage import RESTORE, Advance, Damage
 from lehr.model.decision import Condition, Decision
 from lehr.model.diff import Goal
+from lehr.model.handle import Handle
 from lehr.model.operation import LedgerEntry, Operation
 from lehr.store.sql.session import Session
 
@@ -115,6 +116,13 @@ def _ledger(db: Session, bounds: _Bounds, found: LedgerEntry, columns: tuple[Any
         yield f"its operation {found.operation} does not exist"
 
 
+def _handle(db: Session, bounds: _Bounds, found: Handle, columns: tuple[Any, ...]) -> Iterator[str]:
+    if found.asset != columns[0]:
+        yield f"it is of asset {found.asset}"
+    if not found.text:
+        yield "it is empty"
+
+
 def _standing(db: Session, bounds: _Bounds, found: Condition, columns: tuple[Any, ...]) -> Iterator[str]:
     if found.key() != columns[1]:
         yield "the key of its condition belongs to another row"
@@ -170,6 +178,7 @@ def _first(columns: tuple[Any, ...]) -> str:
 _TABLES = (
     _Table("operation", "id, asset, open", Operation, _first, _operation),
     _Table("ledger", "asset", LedgerEntry, _first, _ledger),
+    _Table("handle", "asset", Handle, _first, _handle),
     _Table("standing", "asset, key", Condition, _first, _standing, body="condition"),
     _Table("decision", "number, asset", Decision, _first, _decision),
     _Table("control", "id, expires_at, lifted_at", Control, _first, _control),

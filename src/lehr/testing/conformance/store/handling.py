@@ -13,7 +13,16 @@ from lehr.model.asset import Asset, AssetId, Partition, make_asset
 from lehr.model.control import ControlKind
 from lehr.model.decision import Reservation, Verdict
 from lehr.model.diff import Change, Diff, Effects
-from lehr.model.writes import Adopt, KeepLease, LeaseLostError, RecordDecision, SetControl, TakeLease
+from lehr.model.handle import Handle
+from lehr.model.writes import (
+    Adopt,
+    KeepHandle,
+    KeepLease,
+    LeaseLostError,
+    RecordDecision,
+    SetControl,
+    TakeLease,
+)
 from lehr.sdk.store import Store
 from lehr.testing.conformance.rules import hold, raises
 from lehr.testing.conformance.store.subject import (
@@ -74,7 +83,11 @@ def answers_are_of_one_moment(store: Store) -> None:
     assets = [asset(f"a{number:03}", "1") for number in range(100)]
     published(store, 0, *assets)
     store.commit(
-        [write for item in assets for write in (RecordDecision(decision(item.id)), Adopt(entry(item.id)))]
+        [
+            write
+            for item in assets
+            for write in (RecordDecision(decision(item.id)), Adopt(entry(item.id)), _handled(item.id, 0))
+        ]
     )
     questions: dict[str, Callable[[], Iterator[Any]]] = {
         "assets": lambda: store.intent.assets(PARTITION, 1),
@@ -82,6 +95,7 @@ def answers_are_of_one_moment(store: Store) -> None:
         "changes": lambda: store.intent.changes(PARTITION, 0, 1),
         "standings": lambda: store.records.standings(PARTITION),
         "ledgers": lambda: store.records.ledgers(PARTITION),
+        "handles": lambda: store.records.handles(PARTITION),
     }
     for turn, (name, ask) in enumerate(questions.items(), start=1):
         expected = list(ask())
@@ -165,6 +179,11 @@ def _change_everything(store: Store, assets: list[Asset], turn: int) -> None:
     published(store, turn, asset(f"b{turn}", "1"), *(asset(item.id, f"{turn + 1}") for item in assets))
     store.commit([RecordDecision(decision(item.id, f"Turn{turn}")) for item in assets])
     store.commit([Adopt(entry(item.id, content=turn + 1)) for item in assets])
+    store.commit([_handled(item.id, turn) for item in assets])
+
+
+def _handled(id: str, turn: int) -> KeepHandle:
+    return KeepHandle(Handle(PARTITION, AssetId(id), THING, f"id {turn}", NOW))
 
 
 def _reads_rightly_or_not_at_all(store: Store, assets: list[Asset]) -> None:

@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 from lehr.base.diagnostics import Diagnostic, Position
-from lehr.model.asset import AssetId
+from lehr.model.asset import AssetId, Partition
 from lehr.model.attempt import Attempt, Publication
 from lehr.model.control import AuditEntry
+from lehr.model.handle import Handle
 from lehr.model.reason import Reason
-from lehr.model.writes import Adopt, Audit, LiftControl, RecordAttempt, RecordDecision, Reschedule, SetControl
+from lehr.model.writes import (
+    Adopt,
+    Audit,
+    KeepHandle,
+    LiftControl,
+    RecordAttempt,
+    RecordDecision,
+    Reschedule,
+    SetControl,
+)
 from lehr.sdk.store import Store
 from lehr.testing.conformance.rules import hold
 from lehr.testing.conformance.store.subject import (
@@ -24,6 +34,8 @@ from lehr.testing.conformance.store.subject import (
     only,
 )
 
+_ODD = "größe 名前 \U0001f9ca \\ \" ' %s {x}"
+
 
 @RULES.opened
 def an_empty_store_has_no_history(store: Store) -> None:
@@ -34,6 +46,8 @@ def an_empty_store_has_no_history(store: Store) -> None:
     hold(records.operations(PARTITION) == [], "there are no operations")
     hold(records.ledger(key("a")) is None, "the ledger is empty")
     hold(list(records.ledgers(PARTITION)) == [], "the ledger is empty")
+    hold(records.handle(key("a")) is None, "there are no handles")
+    hold(list(records.handles(PARTITION)) == [], "there are no handles")
     hold(records.standing(key("a")) is None, "nothing is recorded")
     hold(list(records.standings(PARTITION)) == [], "nothing is recorded")
     hold(records.decisions(PARTITION) == [], "nothing was decided")
@@ -118,6 +132,24 @@ def the_ledger_keeps_the_last_word(store: Store) -> None:
     hold(store.records.ledger(key("a")) == last, "a later entry replaces the earlier one")
     hold(list(store.records.ledgers(PARTITION)) == [last, entry("b")], "one entry for each asset")
     hold(store.records.ledger(key("a", OTHER)) is None, "each partition has its own")
+
+
+@RULES.opened
+def the_last_handle_is_kept_until_it_is_forgotten(store: Store) -> None:
+    """One for each asset, whatever became of the asset; an empty one forgets it."""
+    made = [_handle("b", "id 1"), _handle("a", "old"), _handle("a", _ODD), _handle("c", "x")]
+    for handle in (*made, _handle("a", "elsewhere", OTHER)):
+        commit(store, KeepHandle(handle))
+    hold(store.records.handle(key("a")) == made[2], "a later handle replaces the earlier one")
+    commit(store, KeepHandle(_handle("c", "")))
+    commit(store, KeepHandle(_handle("never", "")))
+    hold(store.records.handle(key("c")) is None, "an empty handle forgets the one there was")
+    hold(list(store.records.handles(PARTITION)) == [made[2], made[0]], "handles come by id")
+    hold(store.records.handle(key("a", OTHER)) == _handle("a", "elsewhere", OTHER), "partitions share none")
+
+
+def _handle(id: str, text: str, partition: Partition = PARTITION) -> Handle:
+    return Handle(partition, AssetId(id), "test.Thing", text, NOW)
 
 
 @RULES.opened
