@@ -88,7 +88,7 @@ def as_of_newest(
 ) -> tuple[Incarnation | None, T]:
     """The newest incarnation, and what `read` finds in it: nothing is published in between.
 
-    An asset's newest content beside an older incarnation would be admitted with the older content.
+    With an asset's newest digest next to an older incarnation, a push of the older content would be admitted.
     """
     newest = intent.newest(partition)
     while True:
