@@ -98,5 +98,7 @@ def test_every_field_and_reason_is_described_and_no_other(
     assert described(section) == fields | set(reasons)
 
 
-def test_every_check_has_a_section() -> None:
-    assert set(re.findall(r"^## ([a-z-]+)$", REFERENCE, re.MULTILINE)) == {check.name for check in CHECKS}
+def test_every_check_has_a_section_and_a_row_in_the_table_of_checks() -> None:
+    names = {check.name for check in CHECKS}
+    assert set(re.findall(r"^## ([a-z-]+)$", REFERENCE, re.MULTILINE)) == names
+    assert set(re.findall(r"^\| \[`([a-z-]+)`\]\(#", REFERENCE, re.MULTILINE)) == names

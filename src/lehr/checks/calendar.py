@@ -13,7 +13,7 @@ from typing import Literal, get_args
 
 import msgspec
 
-from lehr.checks.governing_assets import Governing, standing
+from lehr.checks.governing_assets import Governing, active_controls
 from lehr.model.asset import AssetId
 from lehr.model.control import Control, ControlKind
 from lehr.model.decision import Verdict
@@ -232,7 +232,7 @@ def _verdict(id: AssetId, prepared: _Prepared, request: CheckRequest, read: Chec
 
 def _override(id: AssetId, request: CheckRequest, read: CheckReader) -> Control | None:
     """The first active override of this calendar; overrides of others do not count."""
-    overrides = (item for item in standing(ControlKind.OVERRIDE, request, read) if item.check == id)
+    overrides = (item for item in active_controls(ControlKind.OVERRIDE, request, read) if item.check == id)
     # The operator saw the assets that it selects now, and no others.
     return next((item for item in overrides if item.selector.matches(request.newest)), None)
 

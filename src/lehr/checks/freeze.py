@@ -8,7 +8,7 @@ from typing import Annotated
 
 import msgspec
 
-from lehr.checks.governing_assets import Governing, standing
+from lehr.checks.governing_assets import Governing, active_controls
 from lehr.model.addons import OWNER, Owner
 from lehr.model.asset import Asset
 from lehr.model.control import Control, ControlKind
@@ -47,15 +47,15 @@ class FreezeCheck(CheckPlugin):
 
     async def check(self, request: CheckRequest, read: CheckReader) -> list[Verdict]:
         verdicts = [
-            _declared(asset, freeze, read)
+            _of_asset(asset, freeze, read)
             for asset, freeze in self._freezes.selecting(request, read)
             if freeze.until is None or request.now < freeze.until.timestamp()
         ]
-        verdicts.extend(_spoken(control) for control in standing(ControlKind.FREEZE, request, read))
+        verdicts.extend(map(_of_control, active_controls(ControlKind.FREEZE, request, read)))
         return verdicts
 
 
-def _declared(asset: Asset, freeze: Freeze, read: CheckReader) -> Verdict:
+def _of_asset(asset: Asset, freeze: Freeze, read: CheckReader) -> Verdict:
     owner = read.addon(asset, OWNER, Owner)
     who = f"{asset.id} of {owner.team}" if owner else asset.id
     ends = f", or wait until {freeze.until.isoformat(' ', 'minutes')}" if freeze.until else ""
@@ -69,7 +69,7 @@ def _declared(asset: Asset, freeze: Freeze, read: CheckReader) -> Verdict:
     )
 
 
-def _spoken(control: Control) -> Verdict:
+def _of_control(control: Control) -> Verdict:
     ends = "" if control.expires_at is None else ", or wait until it expires"
     return Verdict(
         f"{FreezeCheck.name}/{control.id}",

@@ -58,7 +58,7 @@ class Governing(Generic[C]):
         return configuration
 
 
-def standing(kind: ControlKind, request: CheckRequest, read: CheckReader) -> Iterator[Control]:
+def active_controls(kind: ControlKind, request: CheckRequest, read: CheckReader) -> Iterator[Control]:
     """The active controls of `kind` that select the asset of `request`."""
     for control in read.controls():
         if (

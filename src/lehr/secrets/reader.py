@@ -171,11 +171,11 @@ def decrypt(content: bytes, place: str, environment: Mapping[str, str], *, as_js
         except OSError as error:
             raise TransientError("sops cannot be started", code="SEC132", why=error.strerror or "") from error
     if done.returncode:
-        said = done.stderr.decode(errors="replace").replace(file.name, place).split()
+        output = done.stderr.decode(errors="replace").replace(file.name, place).split()
         raise TransientError(
             f"sops did not decrypt {place} (exit code {done.returncode})",
             code="SEC133",
-            why=" ".join(said)[:_LONGEST],
+            why=" ".join(output)[:_LONGEST],
             fix="run `sops --decrypt` on it as the user that runs Lehr",
         )
     return done.stdout

@@ -1,4 +1,4 @@
-"""HTTP as it is to_psycopg by who speaks it well, badly, or with bad intent."""
+"""HTTP as spoken by clients that speak it well, badly or with bad intent."""
 
 from __future__ import annotations
 

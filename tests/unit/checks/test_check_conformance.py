@@ -73,7 +73,7 @@ OVER = asset("lehr.Freeze", {"select": {"all": True}, "reason": "r", "until": "2
 FREEZE = asset("lehr.Freeze", {"select": {"all": True}, "reason": "r", "until": "2026-02-01T00:00:00Z"})
 
 
-def to_psycopg(kind: ControlKind, check: str | None = None) -> Control:
+def control(kind: ControlKind, check: str | None = None) -> Control:
     return Control(
         id="c1",
         kind=kind,
@@ -95,14 +95,14 @@ SUBJECTS = [
         CalendarCheck,
         True,
         governing=[calendar("08:00", override=True)],
-        controls=[to_psycopg(ControlKind.OVERRIDE, "some-lehr.Calendar")],
+        controls=[control(ControlKind.OVERRIDE, "some-lehr.Calendar")],
     ),
     subject(RateLimitCheck, True, governing=[RATE]),
     subject(RateLimitCheck, False, governing=[RATE], usages={f"rate/{RATE.id}": (1, EPOCH + 9)}),
     subject(RateLimitCheck, None),
-    subject(FreezeCheck, False, governing=[FREEZE], controls=[to_psycopg(ControlKind.FREEZE)]),
+    subject(FreezeCheck, False, governing=[FREEZE], controls=[control(ControlKind.FREEZE)]),
     subject(FreezeCheck, None, governing=[OVER]),
-    subject(FreezeCheck, None, controls=[to_psycopg(ControlKind.PAUSE)]),
+    subject(FreezeCheck, None, controls=[control(ControlKind.PAUSE)]),
     subject(DependsOnCheck, True, governed=False, diffs={DB: NO_DIFF}),
     subject(DependsOnCheck, False, governed=False, diffs={DB: SOME_DIFF}),
     subject(DependsOnCheck, False, governed=False),

@@ -69,7 +69,7 @@ def admit(db: Session, write: Admit) -> Refused | None:
 
 
 class _Rows:
-    """`lehr.store.admission.Grounds`: the rows of a transaction."""
+    """`lehr.model.admission.Grounds`: the rows of a transaction."""
 
     def __init__(self, db: Session) -> None:
         self._db = db

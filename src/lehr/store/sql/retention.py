@@ -184,7 +184,7 @@ def _share(db: Session, write: Prune) -> Iterator[int]:
 
 
 def _gaps(db: Session, partition: Partition, sequences: list[int]) -> Iterator[dict[str, Any]]:
-    """The ranges of `sequences` between kept incarnations, as parameters of `_REPLACED`."""
+    """The ranges of `sequences` between kept incarnations, as parameters of `_replaced`."""
     going = set(sequences)
     kept = [
         sequence
