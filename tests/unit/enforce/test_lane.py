@@ -469,3 +469,15 @@ def test_a_plugin_that_never_says_anything_is_not_listened_to() -> None:
         return lane().watches, Lane(Watches(False), VirtualClock(), no_turn).watches
 
     assert run(main, seed=1) == (False, True)
+
+
+@pytest.mark.parametrize(
+    ("handle", "why"), [("x" * 8193, "a handle of 8,193 bytes; at most 8,192"), ("a\0b", "not plain text")]
+)
+def test_a_handle_that_cannot_be_kept_is_an_answer_that_is_not_valid(handle: str, why: str) -> None:
+    outcome = pushed(answers(Outcome(Result.DONE, handle=handle)))
+    assert outcome.result is Result.UNKNOWN
+    assert why in outcome.message
+    found = diffed(answers(Diff(handle=handle)))
+    assert isinstance(found, DiffFailed)
+    assert why in found.message

@@ -29,6 +29,7 @@ from lehr.testing.conformance.asset_plugin import (
 )
 from lehr.testing.conformance.asset_plugin.interrupting import spread
 from lehr.testing.plugins import FixedPush, FixedReader, push_of, target_of
+from tests.unit.testing import test_simulated_conformance
 from tests.unit.testing.broken_plugins import (
     SECRET,
     AnswersABatchTwice,
@@ -252,7 +253,9 @@ def test_a_broken_plugin_breaks_its_rule(rule: Rule, broken: Callable[[World], A
 
 
 def test_every_rule_of_plugins_has_a_plugin_that_breaks_it() -> None:
-    assert {rule for rule, _ in BREAKS} == set(RULES)
+    assert {rule for rule, _ in BREAKS} | {rule for _, rule in test_simulated_conformance.BREAKS} == set(
+        RULES
+    )
 
 
 def test_a_push_is_cancelled_at_every_await() -> None:

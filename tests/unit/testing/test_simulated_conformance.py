@@ -6,12 +6,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
+from msgspec import UNSET
+from msgspec.structs import replace
 
-from lehr.model.diff import Goal
+from lehr.base.clock import Clock
+from lehr.base.errors import StalledError
+from lehr.model.diff import Diff, Goal, Target
+from lehr.model.handle import MOST_BYTES
+from lehr.model.operation import Outcome
 from lehr.model.types import AssetType, Registry
-from lehr.sdk.plugin import Fencing, Traits
+from lehr.sdk.plugin import Fencing, Push, Reader, Traits
 from lehr.testing import VirtualClock, run
 from lehr.testing.conformance import asset_plugin, source
+from lehr.testing.conformance.asset_plugin import handles
 from lehr.testing.sim.dice import Dice
 from lehr.testing.sim.faults import LookFault, PushFault
 from lehr.testing.sim.production import Production, SimulatedPlugin
@@ -23,8 +30,11 @@ from lehr.testing.world import THING, Thing, thing
 GOALS = frozenset({Goal.DRAINED, Goal.FENCED, Goal.ABSENT})
 
 
-def production_of(fencing: Fencing) -> asset_plugin.Subject:
+def production_of(
+    fencing: Fencing, *, naming: bool, plugin: type[SimulatedPlugin] = SimulatedPlugin
+) -> asset_plugin.Subject:
     production = Production([THINGS], Dice(1), Trace(), fencing)
+    production.naming = naming
 
     @contextmanager
     def unreachable() -> Iterator[None]:
@@ -40,7 +50,7 @@ def production_of(fencing: Fencing) -> asset_plugin.Subject:
         production.heal()
 
     return asset_plugin.Subject(
-        make=lambda: SimulatedPlugin(production, VirtualClock(), Traits(fencing=fencing, goals=GOALS)),
+        make=lambda: plugin(production, VirtualClock(), Traits(fencing=fencing, goals=GOALS)),
         registry=Registry([AssetType(THING, Thing)]),
         asset=thing("a", "1", reads=["b"]),
         changed=thing("a", "2"),
@@ -54,10 +64,106 @@ def production_of(fencing: Fencing) -> asset_plugin.Subject:
 
 
 @pytest.mark.parametrize("fencing", Fencing, ids=lambda fencing: fencing.value)
+@pytest.mark.parametrize("naming", [False, True], ids=["named-by-ids", "names-of-its-own"])
 @pytest.mark.parametrize("rule", asset_plugin.RULES, ids=lambda rule: rule.__name__)
-def test_simulated_production_keeps_the_contract(rule: asset_plugin.Rule, fencing: Fencing) -> None:
+def test_simulated_production_keeps_the_contract(
+    rule: asset_plugin.Rule, fencing: Fencing, naming: bool
+) -> None:
     async def main() -> None:
-        await rule(production_of(fencing))
+        await rule(production_of(fencing, naming=naming))
+
+    run(main, seed=1)
+
+
+class Forgetful(SimulatedPlugin):
+    """Finds what was made by its own memory."""
+
+    def __init__(self, production: Production, clock: Clock, traits: Traits) -> None:
+        super().__init__(production, clock, traits)
+        self.memory: dict[str, str] = {}
+
+    async def diff(self, target: Target, read: Reader) -> Diff:
+        found = await super().diff(replace(target, handle=self.memory.get(target.id, "")), read)
+        return replace(found, handle=UNSET)
+
+    async def push(self, target: Target, read: Reader, push: Push) -> Outcome:
+        outcome = await super().push(replace(target, handle=self.memory.get(target.id, "")), read, push)
+        if isinstance(outcome.handle, str):
+            self.memory[target.id] = outcome.handle
+        return outcome
+
+
+class Renaming(SimulatedPlugin):
+    """Returns another handle with each look."""
+
+    async def diff(self, target: Target, read: Reader) -> Diff:
+        handle = target.handle.partition("?")[0]
+        found = await super().diff(replace(target, handle=handle), read)
+        return replace(found, handle=f"{target.handle}?" if handle else UNSET)
+
+
+class Verbose(SimulatedPlugin):
+    """Its handles are too long."""
+
+    async def push(self, target: Target, read: Reader, push: Push) -> Outcome:
+        outcome = await super().push(target, read, push)
+        return replace(outcome, handle=str(outcome.handle) + "x" * MOST_BYTES)
+
+
+class Blind(SimulatedPlugin):
+    """Does not look for what a lost push has made."""
+
+    async def diff(self, target: Target, read: Reader) -> Diff:
+        return await super().diff(replace(target, lost=""), read)
+
+
+class Lying(SimulatedPlugin):
+    """Finds what a lost push has made, and does not return its handle."""
+
+    async def diff(self, target: Target, read: Reader) -> Diff:
+        return replace(await super().diff(target, read), handle=UNSET)
+
+
+class Asking(SimulatedPlugin):
+    """Cannot find what a lost push has made, and says nothing useful."""
+
+    async def diff(self, target: Target, read: Reader) -> Diff:
+        if target.lost:
+            raise StalledError("it may exist", fix="call support")
+        return await super().diff(target, read)
+
+
+BREAKS: list[tuple[type[SimulatedPlugin], asset_plugin.Rule]] = [
+    (Forgetful, handles.a_handle_lasts),
+    (Renaming, handles.a_handle_lasts),
+    (Verbose, handles.a_handle_lasts),
+    (Blind, handles.what_was_made_is_found_without_its_handle),
+    (Lying, handles.what_was_made_is_found_without_its_handle),
+    (Asking, handles.what_was_made_is_found_without_its_handle),
+]
+
+
+@pytest.mark.parametrize(("plugin", "rule"), BREAKS)
+def test_a_plugin_that_mishandles_its_handles_breaks_a_rule(
+    plugin: type[SimulatedPlugin], rule: asset_plugin.Rule
+) -> None:
+    async def main() -> None:
+        await rule(production_of(Fencing.NONE, naming=True, plugin=plugin))
+
+    with pytest.raises(AssertionError):
+        run(main, seed=1)
+
+
+def test_a_plugin_that_asks_for_an_import_keeps_the_rule() -> None:
+    class AskingForImport(Asking):
+        async def diff(self, target: Target, read: Reader) -> Diff:
+            if target.lost:
+                raise StalledError("it may exist", fix="find it, and write `import: ID` into intent")
+            return await super().diff(target, read)
+
+    async def main() -> None:
+        subject = production_of(Fencing.NONE, naming=True, plugin=AskingForImport)
+        await handles.what_was_made_is_found_without_its_handle(subject)
 
     run(main, seed=1)
 

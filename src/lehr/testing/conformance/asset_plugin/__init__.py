@@ -10,12 +10,13 @@ test makes a fresh `Subject` for each rule and runs it:
 `looking` holds the rules of diffs, also of production that repairs itself, `pushing` those of pushes
 that end, `interruption` those of pushes that do not, `discovering` those of what is found before
 anything was declared, `conduct` those of what a plugin reports and shows of its own work, `output`
-those of what it shows of production's output.
+those of what it shows of production's output, `handles` those of production that makes names of its own.
 """
 
 from lehr.testing.conformance.asset_plugin import (  # noqa: F401 - each adds its rules
     conduct,
     discovering,
+    handles,
     interruption,
     looking,
     output,

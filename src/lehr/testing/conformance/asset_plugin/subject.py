@@ -11,11 +11,12 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from lehr.base.clock import Clock, SystemClock
 from lehr.base.errors import LehrError, StalledError
 from lehr.model.asset import Asset
-from lehr.model.diff import Diff, Goal
+from lehr.model.diff import Diff, Goal, Target
 from lehr.model.operation import Operation, Outcome, Progress, Result
 from lehr.model.types import Registry
 from lehr.sdk.plugin import AssetPlugin, Found, IndexedDiff
@@ -69,6 +70,7 @@ class Subject:
         clock: the clock with which the suite waits.
         plugin: the latest one made.
         shown: every diff, message and exception that came out of the plugin.
+        handle: the last one that the plugin returned, which it is given with every target.
     """
 
     make: Callable[[], AssetPlugin]
@@ -89,7 +91,9 @@ class Subject:
     clock: Clock = field(default_factory=SystemClock)
     plugin: AssetPlugin = field(init=False)
     shown: list[str] = field(init=False, default_factory=list)
+    handle: str = field(init=False, default="")
     _pushes: int = field(init=False, default=0)
+    _lost: str = field(init=False, default="")
 
     def __post_init__(self) -> None:
         self.plugin = self.make()
@@ -119,19 +123,33 @@ class Subject:
         id = f"operation-{self._pushes}"
         return push_of(target_of(*aim), id, superseded=superseded, epoch=self._pushes)
 
+    def target(self, aim: Aim) -> Target:
+        """The target of `aim`, with everything that is known from earlier calls."""
+        return replace(target_of(*aim), handle=self.handle, lost=self._lost)
+
     async def diff(self, asset: Asset, goal: Goal = Goal.PRESENT, reader: FixedReader | None = None) -> Diff:
         """The plugin's diff for `asset`."""
-        call = self.plugin.diff(target_of(asset, goal), reader or self.reader(asset))
+        call = self.plugin.diff(self.target(Aim(asset, goal)), reader or self.reader(asset))
         found = await self._noted(call)
         self.shown.append(_encoded(found))
+        self._learn(found)
+        self._lost = ""
         return found
+
+    def lose(self, operation: Operation) -> None:
+        """The process ended before it could keep what `operation` returned."""
+        self.handle, self._lost = "", operation.id
+
+    def _learn(self, returned: Diff | Outcome) -> None:
+        if isinstance(returned.handle, str):
+            self.handle = returned.handle
 
     async def diff_many(self, wanted: Sequence[tuple[Aim, FixedReader]]) -> list[IndexedDiff]:
         """The plugin's answers to all these requests at once, until it ends or fails."""
         found: list[IndexedDiff] = []
 
         async def collect() -> None:
-            requests = [(target_of(*aim), reader) for aim, reader in wanted]
+            requests = [(self.target(aim), reader) for aim, reader in wanted]
             async for index, answer in self.plugin.diff_many(requests):
                 found.append((index, answer))
                 shown = str(answer) if isinstance(answer, LehrError) else _encoded(answer)
@@ -150,12 +168,16 @@ class Subject:
     ) -> Outcome:
         """Result of pushing `asset`."""
         push = push or self.begin(Aim(asset, goal))
+        if self._lost and self.handle:  # an unknown outcome is looked at before anything else is done
+            with contextlib.suppress(LehrError):
+                await self.diff(asset, goal, reader)
         try:
-            call = self.plugin.push(target_of(asset, goal), reader or self.reader(asset), push)
+            call = self.plugin.push(self.target(Aim(asset, goal)), reader or self.reader(asset), push)
             outcome = await self._noted(call)
         finally:
             self.shown.extend(push.messages)
-        self.shown.append(outcome.message)
+        self.shown.append(_encoded(outcome))
+        self._learn(outcome)
         return outcome
 
     async def discover(self) -> list[Found]:
@@ -198,6 +220,7 @@ class Subject:
         while await self.plugin.status(operation) is not Progress.ENDED:
             hold(self.clock.monotonic() < deadline, f"{operation.id} ends within {self.patience:g} seconds")
             await self.clock.sleep(0.005)
+        self._lost = operation.id
 
     async def restart(self) -> None:
         """Continue with the plugin of a new process."""
@@ -213,8 +236,8 @@ class Subject:
             raise
 
 
-def _encoded(diff: Diff) -> str:
-    return msgspec.json.encode(diff, enc_hook=repr).decode()
+def _encoded(returned: Diff | Outcome) -> str:
+    return msgspec.json.encode(returned, enc_hook=repr).decode()
 
 
 Rule = Callable[[Subject], Coroutine[Any, Any, None]]
