@@ -15,8 +15,9 @@ from lehr.http import remote
 from lehr.http.remote import RemoteStore
 from lehr.model.asset import AssetId, Partition
 from lehr.model.decision import Reservation
+from lehr.model.handle import Handle
 from lehr.model.selector import parse_selector
-from lehr.model.writes import Prune
+from lehr.model.writes import KeepHandle, Prune
 from lehr.query.asset_pages import Wanted, page
 from lehr.query.filters import Filter
 from lehr.query.partition_view import Reading
@@ -68,6 +69,8 @@ ASKED: dict[str, Ask] = {
     "operations": lambda store: store.records.operations(PARTITION),
     "ledger": lambda store: store.records.ledger(key("a")),
     "ledgers": lambda store: store.records.ledgers(PARTITION),
+    "handle": lambda store: store.records.handle(key("a")),
+    "handles": lambda store: store.records.handles(PARTITION),
     "standing": lambda store: store.records.standing(key("a")),
     "standings": lambda store: store.records.standings(PARTITION),
     "decisions": lambda store: store.records.decisions(PARTITION),
@@ -99,6 +102,7 @@ def fill(store: Store) -> None:
     store.commit([publication(2, asset("c", "a"), asset("b", "x/1"), mentions={"c": ["a"], "b": ["x/1"]})])
     store.commit([publication(3, asset("d", addons={"t.Mark": {"by": "me"}}), removals=(AssetId("c"),))])
     store.commit([publication(4, asset("e", "a"), mentions={"e": ["a"]}, at=NOW + 9)])
+    store.commit([KeepHandle(Handle(PARTITION, AssetId("a"), THING, "vol-1 & more", NOW))])
     store.commit([Prune(PARTITION, keep=3, before=float("inf"))])
 
 

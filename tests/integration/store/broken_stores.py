@@ -25,6 +25,7 @@ from lehr.model.writes import (
     Basis,
     Finish,
     Import,
+    KeepHandle,
     KeepLease,
     LiftControl,
     Prune,
@@ -351,6 +352,15 @@ class FirstWordStands(Broken):
             return write
         key = AssetKey(write.ledger.partition, write.ledger.asset)
         return Adopt(self.records.ledger(key) or write.ledger)
+
+
+class FirstHandleStays(Broken):
+    """Keeps the first handle, whatever is returned later."""
+
+    def before(self, write: Any) -> Any:
+        if not isinstance(write, KeepHandle):
+            return write
+        return KeepHandle(self.records.handle(write.handle.key) or write.handle)
 
 
 class WritesAscii(Broken):

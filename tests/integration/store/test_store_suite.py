@@ -36,6 +36,7 @@ from tests.integration.store.broken_stores import (
     EnforcesImports,
     EntersLateEnds,
     EverythingGoverns,
+    FirstHandleStays,
     FirstWordStands,
     Forgets,
     ForgetsUnknown,
@@ -198,6 +199,7 @@ BREAKS: list[tuple[Rule, type[Broken]]] = [
         with_records(standings=lambda right, partition: reversed(list(right.standings(partition)))),
     ),
     (history.the_ledger_keeps_the_last_word, FirstWordStands),
+    (history.the_last_handle_is_kept_until_it_is_forgotten, FirstHandleStays),
     (
         history.the_last_attempt_is_kept,
         with_records(

@@ -244,6 +244,13 @@ def diffed(answer: Answer, traits: Traits = USUAL) -> Diffed | DiffFailed:
     return run(main, seed=1)
 
 
+def pushed(answer: Answer) -> Outcome:
+    async def main() -> Outcome:
+        return await lane(answer).push(TARGET, reader(), push_of(TARGET))
+
+    return run(main, seed=1)
+
+
 def test_a_diff_comes_with_the_digest_of_what_it_rests_on() -> None:
     assert diffed(nothing) == Diffed(NO_DIFF, ASSET.digest)
 
@@ -319,10 +326,7 @@ def test_a_diff_that_fails_is_told_as_a_value(
     ],
 )
 def test_what_is_not_plainly_an_outcome_is_unknown(answer: Answer, result: Result, message: str) -> None:
-    async def main() -> Outcome:
-        return await lane(answer).push(TARGET, reader(), push_of(TARGET))
-
-    outcome = run(main, seed=1)
+    outcome = pushed(answer)
     assert outcome.result is result
     assert message in outcome.message
     assert outcome.retry_at == (7.0 if message == "later" else None)
@@ -406,10 +410,7 @@ GARBLED = "caf\udce9 \ud800 \0"
     ],
 )
 def test_whatever_a_plugin_says_of_a_push_can_be_written_down(outcome: Answer) -> None:
-    async def main() -> Outcome:
-        return await lane(outcome).push(TARGET, reader(), push_of(TARGET))
-
-    found = run(main, seed=1)
+    found = pushed(outcome)
     written = msgspec.json.encode(found)
     assert msgspec.json.decode(written, type=Outcome) == found
     assert len(written) < 10_000

@@ -1,4 +1,4 @@
-"""The rules of handles: what production made is found again. Without handles, there is nothing to break."""
+"""The rules of handles, by which a plugin finds its production again. Other plugins cannot break them."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from lehr.testing.conformance.rules import hold
 
 @applied_rule
 async def a_handle_lasts(subject: Subject) -> None:
-    """Another process finds by it what was applied, and returns no other while that is there."""
+    """A new process finds its production by the handle, and looks do not change it."""
     handle = subject.handle
     hold(not excess(handle), f"no handle is too long, unlike {excess(handle)}")
     await subject.restart()
     for _ in range(2):
         found = await subject.diff(subject.asset)
-        hold(found.empty, f"what was applied is found by its handle; the diff is {found.changes}")
+        hold(found.empty, f"production is found by its handle, with an empty diff, unlike {found.changes}")
         hold(found.handle in (UNSET, handle), f"a look keeps the handle {handle!r}, not {found.handle!r}")
 
 
@@ -36,5 +36,5 @@ async def what_was_made_is_found_without_its_handle(subject: Subject) -> None:
     except StalledError as error:
         hold("import:" in error.fix, f"a plugin that cannot find it asks for `import:`, not {error.fix!r}")
         return
-    hold(found.empty, f"what the lost push made is found; the diff is {found.changes}")
+    hold(found.empty, f"the work of a lost push is found, with an empty diff, unlike {found.changes}")
     hold(found.handle == outcome.handle, f"its handle is {outcome.handle!r} again, not {found.handle!r}")
