@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from lehr.cli import formatting
 from lehr.cli.named_server import named_server
-from lehr.cli.run_requests import command
+from lehr.cli.run_requests import send_request
 from lehr.cli.stored import running_report, state_folder
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class RunHere:
         from lehr.control.messages import Refresh
         from lehr.model.attempt import Attempt
 
-        return msgspec.convert(command(Refresh(), timeout=timeout).content, Attempt)
+        return msgspec.convert(send_request(Refresh(), timeout=timeout).content, Attempt)
 
     def close(self) -> None:
         """Close its connections."""

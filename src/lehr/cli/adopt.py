@@ -12,6 +12,7 @@ import click
 
 from lehr.base.errors import LehrError
 from lehr.cli import formatting
+from lehr.cli.command import command
 from lehr.cli.output import output_option, show_document, yaml_text
 from lehr.cli.stored import own_state_option
 from lehr.model.declared_sources import WORKSPACE_FILE
@@ -25,16 +26,14 @@ if TYPE_CHECKING:
 _NAMED = 3
 
 
-@click.command(
-    epilog="""
-    \b
-    Examples:
-      lehr adopt lehr.File '/etc/nginx/**'
-      lehr adopt lehr.File motd.txt --write assets/adopted
-      lehr adopt lehr.DatabaseSchema sqlite:data/shop.sqlite
-      lehr adopt lehr.DatabaseSchema postgresql://me@/shop 'sales.*' --write assets
-      lehr adopt lehr.Process 8080
-      lehr adopt lehr.Process 'shop/*' -o json
+@command(
+    examples="""
+    lehr adopt lehr.File '/etc/nginx/**'
+    lehr adopt lehr.File motd.txt --write assets/adopted
+    lehr adopt lehr.DatabaseSchema sqlite:data/shop.sqlite
+    lehr adopt lehr.DatabaseSchema postgresql://me@/shop 'sales.*' --write assets
+    lehr adopt lehr.Process 8080
+    lehr adopt lehr.Process 'shop/*' -o json
     """
 )
 @click.argument("type_name", metavar="TYPE")

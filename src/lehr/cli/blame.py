@@ -9,6 +9,7 @@ import click
 
 from lehr.base.clock import iso
 from lehr.cli import formatting, terminal
+from lehr.cli.command import command
 from lehr.cli.output import show_text
 from lehr.cli.stored import (
     complete_asset,
@@ -27,17 +28,14 @@ if TYPE_CHECKING:
 _INDENT = " " * 16
 
 
-@click.command(
-    epilog="""
-    \b
-    Examples:
-      lehr blame web/process
-      lehr blame web/process payload.replicas
-      lehr blame web/process /payload/command/0 --incarnation 3
-      lehr blame web/process replicas -o json
-
-    FIELD is a dotted path, with or without `payload.`, or a JSON pointer.
-    """
+@command(
+    examples="""
+    lehr blame web/process
+    lehr blame web/process payload.replicas
+    lehr blame web/process /payload/command/0 --incarnation 3
+    lehr blame web/process replicas -o json
+    """,
+    notes="FIELD is a dotted path, with or without `payload.`, or a JSON pointer.",
 )
 @click.argument("asset", shell_complete=complete_asset)
 @click.argument("field", required=False)

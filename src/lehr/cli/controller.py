@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from lehr.cli.command import command
 from lehr.cli.named_server import named_server
 from lehr.cli.stored import named_partition, named_store, partition_option, state_folder, state_option
 
@@ -19,16 +20,13 @@ if TYPE_CHECKING:
 _FUNCTION = "reconcile"
 
 
-@click.command(
-    epilog="""
-    \b
-    Examples:
-      lehr controller backups:reconcile --type shop.Backup
-      lehr controller etcd_operator --type etcd.Cluster --state /var/lib/lehr
-      LEHR_SERVER=http://127.0.0.1:8470 lehr controller backups --type shop.Backup
-
-    The module is also searched for in the current folder. Exits with 0 on SIGTERM.
-    """
+@command(
+    examples="""
+    lehr controller backups:reconcile --type shop.Backup
+    lehr controller etcd_operator --type etcd.Cluster --state /var/lib/lehr
+    LEHR_SERVER=http://127.0.0.1:8470 lehr controller backups --type shop.Backup
+    """,
+    notes="The module is also searched for in the current folder. Exits with 0 on SIGTERM.",
 )
 @click.argument("target", metavar="MODULE[:FUNCTION]")
 @click.option(

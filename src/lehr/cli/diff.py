@@ -13,6 +13,7 @@ import msgspec
 
 from lehr.base.errors import LehrError
 from lehr.cli import formatting, terminal
+from lehr.cli.command import command
 from lehr.cli.explanation_text import value, values
 from lehr.cli.main import DIFFERENCES
 from lehr.cli.output import print_lines, show_document
@@ -24,19 +25,16 @@ if TYPE_CHECKING:
     from lehr.query.partition_view import Reading
 
 
-@click.command(
-    epilog="""
-    \b
-    Examples:
-      lehr diff previous latest             changes of the newest incarnation
-      lehr diff 3 hello@7
-      lehr diff imported:hello@3 latest
-      lehr diff                             the newest incarnation against the files here
-      lehr diff latest --workdir ../intent -o markdown > comment.md
-      lehr diff previous latest --exit-code
-
-    Exits with 0; with --exit-code, with 3 if there are differences.
-    """
+@command(
+    examples="""
+    lehr diff previous latest             changes of the newest incarnation
+    lehr diff 3 hello@7
+    lehr diff imported:hello@3 latest
+    lehr diff                             the newest incarnation against the files here
+    lehr diff latest --workdir ../intent -o markdown > comment.md
+    lehr diff previous latest --exit-code
+    """,
+    notes="Exits with 0; with --exit-code, with 3 if there are differences.",
 )
 @click.argument("before", metavar="[A]", default="latest")
 @click.argument("after", metavar="[B]", required=False)

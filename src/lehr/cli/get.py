@@ -9,6 +9,7 @@ import click
 from lehr.cli import formatting
 from lehr.cli.asset_query import AssetQuery, check, matching, query_options, show_intent, show_plan
 from lehr.cli.asset_watch import follow
+from lehr.cli.command import Group
 from lehr.cli.output import Column, Shape, bounded, show
 from lehr.cli.referrers import referrers
 from lehr.cli.stored import complete_asset, incarnation_option, list_options, open_reading
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from lehr.query.partition_view import Reading
 
 
-class PrefixGroup(click.Group):
+class PrefixGroup(Group):
     """Commands that can be called by any unambiguous prefix of their names (`lehr get asset`)."""
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
@@ -36,14 +37,12 @@ class PrefixGroup(click.Group):
 
 @click.group(
     cls=PrefixGroup,
-    epilog="""
-    \b
-    Examples:
-      lehr get assets                    the status of every asset
-      lehr get assets --status Waiting
-      lehr get asset 'web-*' -o json
-      lehr get decisions web/process     the decisions about one asset
-      lehr get incarnations --limit 5
+    examples="""
+    lehr get assets                    the status of every asset
+    lehr get assets --status Waiting
+    lehr get asset 'web-*' -o json
+    lehr get decisions web/process     the decisions about one asset
+    lehr get incarnations --limit 5
     """,
 )
 def get() -> None:
@@ -51,17 +50,15 @@ def get() -> None:
 
 
 @get.command(
-    epilog="""
-    \b
-    Examples:
-      lehr get assets
-      lehr get assets 'web-*,type=lehr.File'
-      lehr get assets label:team=web --status Stalled -o wide
-      lehr get assets --incarnation hello@3        as declared then
-      lehr get assets --incarnation 2026-01-31T12:00Z
-      lehr get assets --filter "payload.replicas == 3"
-      lehr get assets --fields payload.path,addons --limit 100
-      lehr get assets --watch -o json
+    examples="""
+    lehr get assets
+    lehr get assets 'web-*,type=lehr.File'
+    lehr get assets label:team=web --status Stalled -o wide
+    lehr get assets --incarnation hello@3        as declared then
+    lehr get assets --incarnation 2026-01-31T12:00Z
+    lehr get assets --filter "payload.replicas == 3"
+    lehr get assets --fields payload.path,addons --limit 100
+    lehr get assets --watch -o json
     """
 )
 @click.argument("selector", required=False, shell_complete=complete_asset)
@@ -120,11 +117,9 @@ get.add_command(referrers)
 
 
 @get.command(
-    epilog="""
-    \b
-    Examples:
-      lehr get orphans
-      lehr get orphans -o name
+    examples="""
+    lehr get orphans
+    lehr get orphans -o name
     """
 )
 @click.argument("selector", required=False)
@@ -139,11 +134,9 @@ def orphans(selector: str | None, limit: int | None, form: str) -> None:
 
 
 @get.command(
-    epilog="""
-    \b
-    Examples:
-      lehr get incarnations
-      lehr get incarnations --limit 1 -o json
+    examples="""
+    lehr get incarnations
+    lehr get incarnations --limit 1 -o json
     """
 )
 @list_options(20)
@@ -171,11 +164,9 @@ def incarnations(limit: int, form: str) -> None:
 
 
 @get.command(
-    epilog="""
-    \b
-    Examples:
-      lehr get operations
-      lehr get operations web/process --limit 3 -o wide
+    examples="""
+    lehr get operations
+    lehr get operations web/process --limit 3 -o wide
     """
 )
 @click.argument("asset", required=False, shell_complete=complete_asset)
@@ -207,11 +198,9 @@ def operations(asset: str | None, limit: int, form: str) -> None:
 
 
 @get.command(
-    epilog="""
-    \b
-    Examples:
-      lehr get decisions
-      lehr get decisions web/process -o yaml    with all verdicts and evidence
+    examples="""
+    lehr get decisions
+    lehr get decisions web/process -o yaml    with all verdicts and evidence
     """
 )
 @click.argument("asset", required=False, shell_complete=complete_asset)

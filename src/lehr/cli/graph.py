@@ -11,6 +11,7 @@ import click
 
 from lehr.base.errors import LehrError
 from lehr.cli import formatting, terminal
+from lehr.cli.command import command
 from lehr.cli.named_server import named_server
 from lehr.cli.output import print_lines, show_text
 from lehr.cli.stored import incarnation_option, open_reading, reading_options
@@ -27,15 +28,13 @@ if TYPE_CHECKING:
     from lehr.model.types import Registry
 
 
-@click.command(
-    epilog="""
-    \b
-    Examples:
-      lehr graph
-      lehr graph ../intent -o dot | dot -Tsvg > generators.svg
-      lehr graph --incarnation latest
-      lehr graph --assets 'web/*'
-      lehr graph --assets type=lehr.Process -o mermaid
+@command(
+    examples="""
+    lehr graph
+    lehr graph ../intent -o dot | dot -Tsvg > generators.svg
+    lehr graph --incarnation latest
+    lehr graph --assets 'web/*'
+    lehr graph --assets type=lehr.Process -o mermaid
     """
 )
 @click.argument("directory", metavar="[DIR]", required=False, type=click.Path(path_type=Path))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
+from lehr.cli.command import command
 from lehr.cli.output import Column, Shape, bounded, show
 from lehr.cli.stored import complete_asset, incarnation_option, list_options, open_reading, remote_store
 from lehr.wiring import registry_of
@@ -16,14 +17,12 @@ if TYPE_CHECKING:
     from lehr.query.referrers import Behind, Referrer
 
 
-@click.command(
-    epilog="""
-    \b
-    Examples:
-      lehr get referrers team/web
-      lehr get referrers team/web --field parent --tree    all teams below it
-      lehr get referrers db --field /addons/lehr.DependsOn/assets
-      lehr get referrers db --incarnation shop@3 -o json
+@command(
+    examples="""
+    lehr get referrers team/web
+    lehr get referrers team/web --field parent --tree    all teams below it
+    lehr get referrers db --field /addons/lehr.DependsOn/assets
+    lehr get referrers db --incarnation shop@3 -o json
     """
 )
 @click.argument("asset", shell_complete=complete_asset)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lehr.base.errors import LehrError
+from lehr.cli.command import command
 from lehr.cli.stored import complete_asset, state_folder, state_option
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 _SYNC_SECONDS = 330.0  # the time limit of a generation
 
 
-def command(request: AnyRequest, *, timeout: float = 30.0) -> Answer:
+def send_request(request: AnyRequest, *, timeout: float = 30.0) -> Answer:
     """Send a command to the active `lehr run`, and return its answer, which is never an error.
 
     Raises:
@@ -29,12 +30,10 @@ def command(request: AnyRequest, *, timeout: float = 30.0) -> Answer:
     return answer
 
 
-@click.command(
-    epilog="""
-    \b
-    Examples:
-      lehr sync                          after a push to the source repository
-      lehr sync && lehr wait --timeout 2m
+@command(
+    examples="""
+    lehr sync                          after a push to the source repository
+    lehr sync && lehr wait --timeout 2m
     """
 )
 @state_option
@@ -50,7 +49,7 @@ def sync() -> None:
     from lehr.control.messages import Refresh
     from lehr.model.attempt import Attempt, Publication
 
-    answer = command(Refresh(), timeout=_SYNC_SECONDS)
+    answer = send_request(Refresh(), timeout=_SYNC_SECONDS)
     attempt = msgspec.convert(answer.content, Attempt)
     if attempt.publication in (Publication.REFUSED, Publication.UNREADABLE):
         for line in refused(attempt, SystemClock().now()):
@@ -60,12 +59,10 @@ def sync() -> None:
     print(f"{attempt.publication}: {attempt.partition}@{attempt.sequence} is in force{changed}")
 
 
-@click.command(
-    epilog="""
-    \b
-    Examples:
-      lehr retry web/process    after fixing the cause of a stalled push
-      lehr retry all
+@command(
+    examples="""
+    lehr retry web/process    after fixing the cause of a stalled push
+    lehr retry all
     """
 )
 @click.argument("selector", shell_complete=complete_asset)
@@ -74,4 +71,4 @@ def retry(selector: str) -> None:
     """Retry the assets of SELECTOR now, and forget their previous failures."""
     from lehr.control.messages import Retry
 
-    print(command(Retry(selector=selector)).message)
+    print(send_request(Retry(selector=selector)).message)

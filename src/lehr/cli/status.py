@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from lehr.cli import documents, formatting, terminal
 from lehr.cli.active_run import run_state
+from lehr.cli.command import command
 from lehr.cli.named_server import named_server
 from lehr.cli.output import show_text
 from lehr.cli.stored import open_reading, reading_options, running_report, state_folder
@@ -20,12 +19,10 @@ if TYPE_CHECKING:
     from lehr.query.run_state import RunState
 
 
-@click.command(
-    epilog="""
-    \b
-    Examples:
-      lehr status
-      lehr status -o json
+@command(
+    examples="""
+    lehr status
+    lehr status -o json
     """
 )
 @reading_options("text", "json", "yaml")

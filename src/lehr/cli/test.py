@@ -9,6 +9,7 @@ import click
 import msgspec
 
 from lehr.cli import formatting
+from lehr.cli.command import command
 from lehr.cli.output import Column, Shape, output_option, show
 from lehr.model.declared_sources import WORKSPACE_FILE
 from lehr.wiring import known_types
@@ -20,16 +21,13 @@ if TYPE_CHECKING:
     from lehr.dry_run.examples import Declared, Trial
 
 
-@click.command(
-    epilog="""
-    \b
-    Examples:
-      lehr test
-      lehr test assets/policies.yaml
-      lehr test -o json                    for CI
-
-    Exits with 1 if an example fails.
-    """
+@command(
+    examples="""
+    lehr test
+    lehr test assets/policies.yaml
+    lehr test -o json                    for CI
+    """,
+    notes="Exits with 1 if an example fails.",
 )
 @click.argument("path", metavar="[PATH]", default=".", type=click.Path(path_type=Path))
 @output_option()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
+from lehr.cli.command import command
 from lehr.cli.output import Column, Shape, show, show_text
 from lehr.cli.stored import (
     found_state,
@@ -31,12 +32,10 @@ _incarnation_option = incarnation_option(
 )
 
 
-@click.command(
-    epilog="""
-    \b
-    Examples:
-      lehr types
-      lehr types -o name
+@command(
+    examples="""
+    lehr types
+    lehr types -o name
     """
 )
 @_incarnation_option
@@ -64,13 +63,11 @@ def types(form: str, incarnation: str | None) -> None:
     show(form, pages(_known(incarnation)), shape, nothing="no types")
 
 
-@click.command(
-    epilog="""
-    \b
-    Examples:
-      lehr explain lehr.Process
-      lehr explain lehr.Process.ports
-      lehr explain lehr.Turndown -o json
+@command(
+    examples="""
+    lehr explain lehr.Process
+    lehr explain lehr.Process.ports
+    lehr explain lehr.Turndown -o json
     """
 )
 @click.argument("name", metavar="TYPE[.FIELD]")

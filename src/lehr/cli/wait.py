@@ -11,6 +11,7 @@ import click
 from lehr.base.errors import LehrError
 from lehr.cli import formatting
 from lehr.cli.active_run import ActiveRun, active_run, seen
+from lehr.cli.command import command
 from lehr.cli.stored import complete_asset, named_partition, open_reading, partition_option, state_option
 
 if TYPE_CHECKING:
@@ -30,16 +31,15 @@ Goal = Callable[["Reading"], "Unmet"]
 """The remaining obstacles of the awaited condition."""
 
 
-@click.command(
-    epilog="""
-    \b
-    Examples:
-      lehr wait --timeout 2m                          the newest commit, all assets
-      lehr wait web/process --for converged
-      lehr wait 'web/*' --for status=Waiting --timeout 10s
-      lehr wait --for incarnation=7
-      lehr wait --timeout 0s                          check without waiting
-
+@command(
+    examples="""
+    lehr wait --timeout 2m                          the newest commit, all assets
+    lehr wait web/process --for converged
+    lehr wait 'web/*' --for status=Waiting --timeout 10s
+    lehr wait --for incarnation=7
+    lehr wait --timeout 0s                          check without waiting
+    """,
+    notes="""
     First, the active `lehr run` checks the source, so that a commit made a moment ago counts. With
     --server, this waits for its next regular check.
 
@@ -52,7 +52,7 @@ Goal = Callable[["Reading"], "Unmet"]
       2  invalid usage
 
     --for incarnation=N also exits with 0 if N was published earlier, even if later commits were refused.
-    """
+    """,
 )
 @click.argument("selector", default="all", shell_complete=complete_asset)
 @click.option(

@@ -11,21 +11,21 @@ import click
 
 from lehr.base.errors import LehrError
 from lehr.cli import terminal
+from lehr.cli.command import command
 from lehr.cli.errors import refused
 from lehr.cli.secret.places import place_of, published, require_recipients, state_option
 
 _EDITORS = ("VISUAL", "EDITOR")
 
 
-@click.command(
-    epilog="""
-    \b
-    Examples:
-      lehr secret edit secrets/db.yaml.age
-      EDITOR="code --wait" lehr secret edit secrets/db.yaml.age
-
+@command(
+    examples="""
+    lehr secret edit secrets/db.yaml.age
+    EDITOR="code --wait" lehr secret edit secrets/db.yaml.age
+    """,
+    notes="""
     The editor may store parts of it elsewhere (backups, history, registers). Check its settings.
-    """
+    """,
 )
 @click.argument("file", metavar="FILE.age", type=click.Path(path_type=Path))
 @state_option

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lehr.base.errors import LehrError
+from lehr.cli.command import command
 from lehr.cli.output import Column, Shape, output_option, show
 from lehr.cli.secret.places import Place, place_of, published, state_option
 
@@ -18,12 +19,10 @@ if TYPE_CHECKING:
 _FILE = click.Path(path_type=Path, dir_okay=False)
 
 
-@click.command(
-    epilog="""
-    \b
-    Examples:
-      lehr secret keygen --add --name "build server"
-      lehr secret keygen --output ~/.config/lehr/ada.txt     a personal key
+@command(
+    examples="""
+    lehr secret keygen --add --name "build server"
+    lehr secret keygen --output ~/.config/lehr/ada.txt     a personal key
     """
 )
 @click.option(
@@ -63,13 +62,11 @@ def keygen(output: Path | None, add: bool, name: str, state: Path | None) -> Non
         click.echo(f"public key added to {RECIPIENTS}: commit it", err=True)
 
 
-@click.command(
+@command(
     "show-recipients",
-    epilog="""
-    \b
-    Examples:
-      lehr secret show-recipients
-      lehr secret show-recipients -o name > recipients.txt
+    examples="""
+    lehr secret show-recipients
+    lehr secret show-recipients -o name > recipients.txt
     """,
 )
 @output_option()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lehr.cli import formatting, terminal
+from lehr.cli.command import command
 from lehr.cli.output import output_option, print_lines
 from lehr.cli.progress import tallied
 from lehr.cli.sim import jobs_option
@@ -18,16 +19,13 @@ if TYPE_CHECKING:
 _SEEDS = 200
 
 
-@click.command(
-    epilog="""
-    \b
-    Examples:
-      lehr sim coverage                        every module, the least covered first
-      lehr sim coverage lehr.enforce.step      one module
-      lehr sim coverage lehr.store -o wide     a package, with the lines that are not reached
-
-    Always exits with 0.
-    """
+@command(
+    examples="""
+    lehr sim coverage                        every module, the least covered first
+    lehr sim coverage lehr.enforce.step      one module
+    lehr sim coverage lehr.store -o wide     a package, with the lines that are not reached
+    """,
+    notes="Always exits with 0.",
 )
 @click.argument("modules", nargs=-1)
 @click.option(

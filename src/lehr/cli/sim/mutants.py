@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lehr.cli import formatting, terminal
+from lehr.cli.command import command
 from lehr.cli.output import output_option, print_lines, show_document
 from lehr.cli.sim import jobs_option
 
@@ -27,17 +28,14 @@ _SHOWN = 5
 _PLAN = re.compile("plan ([a-z]+:[^:]*): ")
 
 
-@click.command(
-    epilog="""
-    \b
-    Examples:
-      lehr sim mutants                         plant every bug
-      lehr sim mutants lost-wake-up stale-read
-      lehr sim mutants -o wide                 with the invariant that each breaks
-      lehr sim mutants --from-scratch          without the recorded findings
-
-    Exits with 1 if a bug is not found.
-    """
+@command(
+    examples="""
+    lehr sim mutants                         plant every bug
+    lehr sim mutants lost-wake-up stale-read
+    lehr sim mutants -o wide                 with the invariant that each breaks
+    lehr sim mutants --from-scratch          without the recorded findings
+    """,
+    notes="Exits with 1 if a bug is not found.",
 )
 @click.argument("names", nargs=-1)
 @click.option(
@@ -90,16 +88,13 @@ def mutants(
         raise click.exceptions.Exit(1)
 
 
-@click.command(
-    epilog="""
-    \b
-    Examples:
-      lehr sim mutant my-bug.patch                 your own bug
-      lehr sim mutant stale-read --seed 0          a bug of the repository, in one history
-      lehr sim mutant stale-read --seed 0 --show   the same, as a story
-
-    Exits with 0 if it is found, 1 if not, and 2 if the patch cannot be used.
-    """
+@command(
+    examples="""
+    lehr sim mutant my-bug.patch                 your own bug
+    lehr sim mutant stale-read --seed 0          a bug of the repository, in one history
+    lehr sim mutant stale-read --seed 0 --show   the same, as a story
+    """,
+    notes="Exits with 0 if it is found, 1 if not, and 2 if the patch cannot be used.",
 )
 @click.argument("patch")
 @click.option(

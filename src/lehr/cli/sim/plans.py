@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lehr.cli import formatting
+from lehr.cli.command import command
 from lehr.cli.output import output_option
 from lehr.cli.progress import tallied
 from lehr.cli.sim import jobs_option
@@ -24,16 +25,13 @@ _SHOWN = 10
 _LINES = 3
 
 
-@click.command(
-    epilog="""
-    \b
-    Examples:
-      lehr sim plans                                          every plan of both scenarios
-      lehr sim plans hello --only "held and replaced"         plans with this in their name
-      lehr sim plans hello --only "crash after commit 17" --show
-
-    Exits with 1 on an alarm; every alarm prints the command that replays it.
-    """
+@command(
+    examples="""
+    lehr sim plans                                          every plan of both scenarios
+    lehr sim plans hello --only "held and replaced"         plans with this in their name
+    lehr sim plans hello --only "crash after commit 17" --show
+    """,
+    notes="Exits with 1 on an alarm; every alarm prints the command that replays it.",
 )
 @click.argument("scenarios", metavar="[SCENARIO]...", nargs=-1, type=click.Choice(_SCENARIOS))
 @click.option("--only", default="", metavar="TEXT", help="Only plans with TEXT in their name.")

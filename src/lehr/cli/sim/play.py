@@ -9,19 +9,18 @@ import click
 
 from lehr.base.errors import LehrError
 from lehr.cli import terminal
+from lehr.cli.command import command
 
 if TYPE_CHECKING:
     from lehr.testing.sim.script_harness import ExtraTypes
     from lehr.testing.sim.script_play import Played
 
 
-@click.command(
-    epilog="""
-    \b
-    Examples:
-      lehr sim play scenarios/*.txt
-      lehr sim play --rewrite scenarios/freeze.txt        accept its output as expected
-      lehr sim play --types my_plugin.scenarios:TYPES x.txt with asset types of your own
+@command(
+    examples="""
+    lehr sim play scenarios/*.txt
+    lehr sim play --rewrite scenarios/freeze.txt        accept its output as expected
+    lehr sim play --types my_plugin.scenarios:TYPES x.txt with asset types of your own
     """
 )
 @click.argument("files", nargs=-1, required=True, type=click.Path(dir_okay=False, path_type=Path))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lehr.cli import formatting
+from lehr.cli.command import command
 from lehr.cli.formatting import duration
 from lehr.cli.output import output_option
 from lehr.cli.progress import tallied
@@ -20,17 +21,14 @@ _ENDLESS = 10**12
 _YEAR = 365 * 86_400.0
 
 
-@click.command(
-    epilog="""
-    \b
-    Examples:
-      lehr sim run                          a thousand histories
-      lehr sim run --for 10m                as many as fit into ten minutes
-      lehr sim run --first 5000 --seeds 100
-      lehr sim run -o json
-
-    Exits with 1 if an invariant is broken; every failure prints the command that replays it.
-    """
+@command(
+    examples="""
+    lehr sim run                          a thousand histories
+    lehr sim run --for 10m                as many as fit into ten minutes
+    lehr sim run --first 5000 --seeds 100
+    lehr sim run -o json
+    """,
+    notes="Exits with 1 if an invariant is broken; every failure prints the command that replays it.",
 )
 @click.option("--seeds", type=click.IntRange(1), help="Number of histories.  [default: 1000]")
 @click.option(

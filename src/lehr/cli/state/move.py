@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from lehr.base.errors import LehrError
+from lehr.cli.command import command
 from lehr.control.lock import exclusive
 from lehr.control.socket import connected
 from lehr.control.state_folder import (
@@ -23,15 +24,12 @@ from lehr.control.state_folder import (
 )
 
 
-@click.command(
-    epilog="""
-    \b
-    Examples:
-      mv ~/shop /srv/shop
-      cd /srv/shop && lehr state move ~/shop
-
-    Stop `lehr run` and the processes that it manages first.
-    """
+@command(
+    examples="""
+    mv ~/shop /srv/shop
+    cd /srv/shop && lehr state move ~/shop
+    """,
+    notes="Stop `lehr run` and the processes that it manages first.",
 )
 @click.argument("old", metavar="OLD", type=click.Path(path_type=Path))
 @click.argument("new", metavar="[NEW]", default=".", type=click.Path(path_type=Path, file_okay=False))

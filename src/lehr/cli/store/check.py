@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lehr.base.errors import LehrError
+from lehr.cli.command import command
 from lehr.cli.output import output_option
 from lehr.cli.stored import open_store, state_folder, state_option
 from lehr.wiring import registry_of
@@ -18,15 +19,12 @@ if TYPE_CHECKING:
     from lehr.sdk.store import Store
 
 
-@click.command(
-    epilog="""
-    \b
-    Examples:
-      lehr store check
-      lehr store check --state /var/lib/lehr -o json
-
-    Exits with 1 if something is damaged.
-    """
+@command(
+    examples="""
+    lehr store check
+    lehr store check --state /var/lib/lehr -o json
+    """,
+    notes="Exits with 1 if something is damaged.",
 )
 @output_option("text", "json")
 @state_option

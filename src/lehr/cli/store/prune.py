@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from lehr.cli.command import command
 from lehr.cli.formatting import duration
 from lehr.cli.stored import (
     named_partition,
@@ -28,13 +29,11 @@ _LEAST_SECONDS = 600.0
 _LONGEST_SECONDS = 3600.0
 
 
-@click.command(
-    epilog="""
-    \b
-    Examples:
-      lehr store prune --dry-run
-      lehr store prune --keep 1000 --older-than 90d
-      lehr store prune --keep 100 --older-than 7d --partition shop
+@command(
+    examples="""
+    lehr store prune --dry-run
+    lehr store prune --keep 1000 --older-than 90d
+    lehr store prune --keep 100 --older-than 7d --partition shop
     """
 )
 @click.option(
@@ -69,11 +68,11 @@ def prune(keep: int, seconds: float, dry_run: bool) -> None:
     if dry_run:
         _tell(folder, keep, seconds)
     elif running(folder):
-        from lehr.cli.run_requests import command
+        from lehr.cli.run_requests import send_request
         from lehr.control.messages import PruneHistory
 
         request = PruneHistory(keep=keep, seconds=seconds)
-        print(command(request, timeout=_LONGEST_SECONDS).message)
+        print(send_request(request, timeout=_LONGEST_SECONDS).message)
     else:
         _prune_here(folder, keep, seconds)
 
