@@ -173,15 +173,12 @@ def _secret(file: Path) -> str:
     Raises:
         LehrError: it cannot be read, or is empty.
     """
-    from lehr.base.errors import LehrError
+    from lehr.base.errors import LehrError, raised_as
 
     fix = "write the webhook secret of the git server into it, on one line"
-    try:
+    what, failures = f"the secret in {file} cannot be read", (OSError, UnicodeDecodeError)
+    with raised_as(LehrError, what, code="CLI132", fix=fix, on=failures):
         found = file.read_text().strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise LehrError(
-            f"the secret in {file} cannot be read", code="CLI132", why=str(error), fix=fix
-        ) from error
     if not found:
         raise LehrError(f"{file} contains no secret", code="CLI133", why="it is empty", fix=fix)
     return found

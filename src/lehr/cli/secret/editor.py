@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from lehr.base.errors import LehrError
+from lehr.base.errors import LehrError, raised_as
 from lehr.cli import terminal
 from lehr.cli.command import command
 from lehr.cli.errors import refused
@@ -64,12 +64,8 @@ def _edited(plain: Path, before: bytes, path: str) -> bytes:
         file.write(before)
     while True:
         _run_editor(plain)
-        try:
+        with raised_as(LehrError, "the editor did not write the file", code="CLI140"):
             after = plain.read_bytes()
-        except OSError as error:
-            raise LehrError(
-                "the editor did not write the file", code="CLI140", why=error.strerror or ""
-            ) from error
         problem = _problem(after, path)
         if problem is None:
             return after

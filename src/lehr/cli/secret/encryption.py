@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from lehr.base.errors import LehrError
+from lehr.base.errors import LehrError, raised_as
 from lehr.cli.command import command
 from lehr.cli.errors import refused
 from lehr.cli.output import Column, Shape, output_option, show
@@ -41,10 +41,8 @@ def encrypt(target: str, replace: bool, state: Path | None) -> None:
     place = place_of(Path(name), state)
     keeping = place.keeping()
     path = keeping.path(Path(name))
-    try:
+    with raised_as(LehrError, f"{target} cannot be referred to", code="CLI134", on=ValueError):
         reference = Secret(f"age:{path}{mark}{key}")
-    except ValueError as error:
-        raise LehrError(f"{target} cannot be referred to", code="CLI134", why=str(error)) from error
     exists = keeping.exists(path)
     if exists and not key and not replace:
         raise LehrError(
