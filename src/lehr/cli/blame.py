@@ -19,9 +19,9 @@ from lehr.cli.stored import (
     remote_store,
     state_folder,
 )
+from lehr.model.provenance import Commit, Derivation
 
 if TYPE_CHECKING:
-    from lehr.model.provenance import Commit
     from lehr.query.blame_values import Blame, FieldBlame, Link, Maker, Source
     from lehr.query.partition_view import Reading
 
@@ -88,7 +88,6 @@ def text(found: Blame) -> Iterator[str]:
 def document(found: Blame) -> dict[str, Any]:
     """As plain data, with times in RFC 3339."""
     from lehr.base.moments import plain
-    from lehr.model.provenance import Derivation
 
     built: dict[str, Any] = plain(found)
     for link in built["chain"]:

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 
 import click
 
+from lehr.base.errors import LehrError
 from lehr.cli.command import command
 from lehr.cli.named_server import named_server
+from lehr.cli.shutdown import EndedError, Ending, run_until_ended
 from lehr.cli.stored import named_partition, named_store, partition_option, state_folder, state_option
 
 if TYPE_CHECKING:
-    from lehr.cli.shutdown import Ending
     from lehr.client import Reconciler
     from lehr.sdk.watch import Watchable
 
@@ -55,7 +56,6 @@ def controller(target: str, types: tuple[str, ...], workers: int, verbose: bool,
     seconds that it returns. See docs/how-to/write-a-controller.md.
     """
     from lehr.cli.logs import configure_logs
-    from lehr.cli.shutdown import run_until_ended
 
     reconciler = load(target)
     configure_logs(verbose=verbose, as_json=log_json)
@@ -72,8 +72,6 @@ def load(target: str) -> Reconciler:
     import importlib
     import inspect
     import sys
-
-    from lehr.base.errors import LehrError
 
     module_name, _, name = target.partition(":")
     name = name or _FUNCTION
@@ -105,7 +103,6 @@ async def _control(
     ended: Ending, reconciler: Reconciler, place: str | Path, types: tuple[str, ...], workers: int
 ) -> int:
     from lehr import controllers
-    from lehr.cli.shutdown import EndedError
 
     store = named_store()
     with controllers.open_watch(place, named_partition(), types=types, store=store) as watch:
@@ -118,8 +115,6 @@ async def _control(
 
 async def _warn_of_nothing(watch: Watchable, types: tuple[str, ...]) -> None:
     """Warn that no asset has one of the types: a name may be misspelt."""
-    from lehr.base.errors import LehrError
-
     try:
         first = next(iter((await watch.list()).assets), None)
     except LehrError:

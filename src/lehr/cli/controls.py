@@ -11,6 +11,7 @@ from lehr.cli.command import command
 from lehr.cli.formatting import duration
 from lehr.cli.run_requests import send_request
 from lehr.cli.stored import complete_asset, open_reading, partition_option, state_option
+from lehr.control.messages import Freeze, Lift, Override, Pause, Pin
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -41,7 +42,6 @@ def lift_options(function: Function) -> Function:
 
 
 def _lift(kind: str, selector: str, reason: str) -> None:
-    from lehr.control.messages import Lift
 
     print(send_request(Lift(kind=kind, selector=selector, reason=reason)).message)
 
@@ -50,8 +50,6 @@ def _lift(kind: str, selector: str, reason: str) -> None:
 @control_options
 def pause(selector: str, reason: str, seconds: float | None) -> None:
     """Pause the assets of SELECTOR: production is neither observed nor changed."""
-    from lehr.control.messages import Pause
-
     print(send_request(Pause(selector=selector, reason=reason, seconds=seconds)).message)
 
 
@@ -76,8 +74,6 @@ def resume(selector: str, reason: str) -> None:
 @control_options
 def freeze(selector: str, reason: str, seconds: float | None) -> None:
     """Stop pushes of the assets of SELECTOR immediately. Production is still observed."""
-    from lehr.control.messages import Freeze
-
     print(send_request(Freeze(selector=selector, reason=reason, seconds=seconds)).message)
 
 
@@ -143,7 +139,6 @@ def rollback(selector: str, reason: str, seconds: float | None, at: str) -> None
 
 
 def _pin(selector: str, reason: str, seconds: float | None, at: str) -> None:
-    from lehr.control.messages import Pin
 
     with open_reading() as reading:
         sequence = reading.incarnation(at).sequence
@@ -163,8 +158,6 @@ def override(selector: str, reason: str, seconds: float | None, check: str) -> N
 
     The asset that configures the check must set `override: true`.
     """
-    from lehr.control.messages import Override
-
     request = Override(selector=selector, reason=reason, seconds=seconds, check=check)
     print(send_request(request).message)
 

@@ -11,13 +11,15 @@ from lehr.base.clock import iso
 from lehr.cli import formatting, terminal
 from lehr.cli.active_run import run_state
 from lehr.cli.command import command
+from lehr.cli.explanation_text import explanation_document, explanation_lines
 from lehr.cli.output import print_lines, show_document, yaml_text
 from lehr.cli.stored import complete_asset, open_reading, reading_options
+from lehr.query.describe import Description
+from lehr.query.describe import describe as look
 from lehr.wiring import registry_of
 
 if TYPE_CHECKING:
     from lehr.model.operation import Operation
-    from lehr.query.describe import Description
 
 
 @command(
@@ -30,9 +32,6 @@ if TYPE_CHECKING:
 @reading_options("text", "json", "yaml")
 def describe(asset: str, form: str) -> None:
     """Show the intent of ASSET, where it is declared, its status in production, and its history."""
-    from lehr.cli.explanation_text import explanation_lines
-    from lehr.query.describe import describe as look
-
     with open_reading() as reading:
         found = look(reading, registry_of(reading.store, reading.partition), asset)
         if form != "text":
@@ -90,7 +89,6 @@ def _push(operation: Operation, now: float) -> tuple[str, ...]:
 
 def _document(found: Description) -> dict[str, Any]:
     from lehr.base.moments import plain
-    from lehr.cli.explanation_text import explanation_document
 
     return {
         "asset": found.document,

@@ -19,7 +19,7 @@ from lehr.cli.main import DIFFERENCES
 from lehr.cli.output import print_lines, show_document
 from lehr.cli.snapshots import IMPORTED, open_snapshot
 from lehr.cli.stored import open_reading, reading_options
-from lehr.query.compare import AssetComparison, Comparison, FieldChange, Kind
+from lehr.query.compare import AssetComparison, Comparison, FieldChange, Kind, changes_between, compare
 
 if TYPE_CHECKING:
     from lehr.query.partition_view import Reading
@@ -74,7 +74,6 @@ def diff(before: str, after: str | None, workdir: Path | None, exit_code: bool, 
 
 
 def _between(reading: Reading, before: str, after: str) -> Comparison:
-    from lehr.query.compare import compare
 
     one, other = reading.incarnation(before), reading.incarnation(after)
     changes = reading.intent.changes(reading.partition, one.sequence, other.sequence)
@@ -83,8 +82,6 @@ def _between(reading: Reading, before: str, after: str) -> Comparison:
 
 def _between_whole(before: str, after: str) -> Comparison:
     """The same if one was imported: the changes in between are not known, so all assets are read."""
-    from lehr.query.compare import changes_between, compare
-
     with open_snapshot(before) as one, open_snapshot(after) as other:
         assets = {asset.id: asset for asset in other.assets()}
         return compare(one.name, other.name, tuple(changes_between(one.assets(), assets)))
@@ -95,7 +92,6 @@ def _with_working_tree(reading: Reading, before: str, directory: Path) -> Compar
 
     from lehr.cli.validate import require_valid
     from lehr.cli.working_tree import look_at
-    from lehr.query.compare import changes_between, compare
 
     one = reading.incarnation(before)
     tree = asyncio.run(look_at(directory, None))

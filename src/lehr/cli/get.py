@@ -6,18 +6,21 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from lehr.base.moments import plain
 from lehr.cli import formatting
 from lehr.cli.asset_query import AssetQuery, check, matching, query_options, show_intent, show_plan
 from lehr.cli.asset_watch import follow
 from lehr.cli.command import Group
+from lehr.cli.documents import of_decision, of_incarnation
 from lehr.cli.output import Column, Shape, bounded, show
 from lehr.cli.referrers import referrers
 from lehr.cli.stored import complete_asset, incarnation_option, list_options, open_reading
+from lehr.model.selector import Selector, parse_selector
+from lehr.query.asset_rows import Row, known_asset, parse_status, rows
+from lehr.query.asset_rows import orphans as find
 
 if TYPE_CHECKING:
     from lehr.model.incarnation import Incarnation
-    from lehr.model.selector import Selector
-    from lehr.query.asset_rows import Row
     from lehr.query.partition_view import Reading
 
 
@@ -86,8 +89,6 @@ def assets(
     form: str,
 ) -> None:
     """List assets and their status. SELECTOR is an id, a pattern, type=T or label:K=V, joined by commas."""
-    from lehr.query.asset_rows import parse_status, rows
-
     asked = AssetQuery(selector, expression, fields, incarnation, cursor, explain_query)
     check(asked, status)
     wanted = None if status is None else parse_status(status)
@@ -126,8 +127,6 @@ get.add_command(referrers)
 @list_options(None)
 def orphans(selector: str | None, limit: int | None, form: str) -> None:
     """List assets that intent has let go: still in production, but never touched by Lehr."""
-    from lehr.query.asset_rows import orphans as find
-
     with open_reading() as reading:
         shown = bounded(find(reading, _parsed(selector)), limit, "orphans")
         show(form, shown, _rows_shape(reading), nothing="no orphans")
@@ -142,8 +141,6 @@ def orphans(selector: str | None, limit: int | None, form: str) -> None:
 @list_options(20)
 def incarnations(limit: int, form: str) -> None:
     """List incarnations, newest first."""
-    from lehr.cli.documents import of_incarnation
-
     with open_reading() as reading:
         now = reading.now
         columns: list[Column[Incarnation]] = [
@@ -173,7 +170,6 @@ def incarnations(limit: int, form: str) -> None:
 @list_options(50)
 def operations(asset: str | None, limit: int, form: str) -> None:
     """List pushes, newest first, optionally of one ASSET."""
-    from lehr.base.moments import plain
     from lehr.model.operation import Operation
 
     with open_reading() as reading:
@@ -207,7 +203,6 @@ def operations(asset: str | None, limit: int, form: str) -> None:
 @list_options(50)
 def decisions(asset: str | None, limit: int, form: str) -> None:
     """List decisions, newest first, optionally about one ASSET."""
-    from lehr.cli.documents import of_decision
     from lehr.model.decision import Decision
 
     with open_reading() as reading:
@@ -234,7 +229,6 @@ def decisions(asset: str | None, limit: int, form: str) -> None:
 
 
 def _rows_shape(reading: Reading) -> Shape[Row]:
-    from lehr.base.moments import plain
 
     now = reading.now
     columns: list[Column[Row]] = [
@@ -252,13 +246,11 @@ def _rows_shape(reading: Reading) -> Shape[Row]:
 
 
 def _parsed(selector: str | None) -> Selector | None:
-    from lehr.model.selector import parse_selector
 
     return None if selector is None else parse_selector(selector)
 
 
 def _known(reading: Reading, asset: str) -> Any:
-    from lehr.query.asset_rows import known_asset
 
     return known_asset(reading, asset)[0].id
 

@@ -15,16 +15,16 @@ from lehr.cli.command import command
 from lehr.cli.named_server import named_server
 from lehr.cli.output import print_lines, show_text
 from lehr.cli.stored import incarnation_option, open_reading, reading_options
-from lehr.query.graph import GeneratorGraph, GeneratorNode, ReferenceGraph
+from lehr.model.asset import Asset, AssetId, AssetKey
+from lehr.model.selector import Selector, parse_selector
+from lehr.query.graph import GeneratorGraph, GeneratorNode, ReferenceGraph, generator_graph, reference_graph
 from lehr.wiring import registry_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from lehr.cli.working_tree import WorkingTree
-    from lehr.model.asset import Asset, AssetId
     from lehr.model.provenance import DeclaredGenerator
-    from lehr.model.selector import Selector
     from lehr.model.types import Registry
 
 
@@ -51,9 +51,6 @@ def graph(directory: Path | None, incarnation: str | None, selector: str | None,
     With --assets, show the references of the selected assets instead, including cycles. With
     --incarnation, show either as of an incarnation, which does not list generators that made nothing.
     """
-    from lehr.model.asset import AssetKey
-    from lehr.model.selector import parse_selector
-
     wanted = None if selector is None else parse_selector(selector)
     if incarnation is None:
         if named_server() is not None and directory is None:
@@ -100,7 +97,6 @@ def _show_references(
     look_up: Callable[[AssetId], Asset | None],
     known: Registry,
 ) -> None:
-    from lehr.query.graph import reference_graph
 
     found = reference_graph(filter(selector.matches, assets), look_up, known)
     if not found.assets:
@@ -118,7 +114,6 @@ def _show_references(
 
 
 def _show_generators(form: str, assets: Iterable[Asset], declared: tuple[DeclaredGenerator, ...]) -> None:
-    from lehr.query.graph import generator_graph
 
     found = generator_graph(assets, declared)
     if form in DRAWINGS:

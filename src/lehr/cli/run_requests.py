@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
 from lehr.base.errors import LehrError
 from lehr.cli.command import command
 from lehr.cli.stored import complete_asset, state_folder, state_option
-
-if TYPE_CHECKING:
-    from lehr.control.messages import Answer, AnyRequest
+from lehr.control.messages import Answer, AnyRequest, Refresh, Retry
 
 _SYNC_SECONDS = 330.0  # the time limit of a generation
 
@@ -46,7 +42,6 @@ def sync() -> None:
 
     from lehr.base.clock import SystemClock
     from lehr.cli.overview_text import refused
-    from lehr.control.messages import Refresh
     from lehr.model.attempt import Attempt, Publication
 
     answer = send_request(Refresh(), timeout=_SYNC_SECONDS)
@@ -69,6 +64,4 @@ def sync() -> None:
 @state_option
 def retry(selector: str) -> None:
     """Retry the assets of SELECTOR now, and forget their previous failures."""
-    from lehr.control.messages import Retry
-
     print(send_request(Retry(selector=selector)).message)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
+from lehr.base.diagnostics import Diagnostic, errors
 from lehr.cli import formatting
 from lehr.cli.command import command
 from lehr.cli.output import Column, Shape, output_option, show
@@ -17,7 +18,6 @@ from lehr.wiring import known_types
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from lehr.base.diagnostics import Diagnostic
     from lehr.dry_run.examples import Declared, Trial
 
 
@@ -98,7 +98,6 @@ def _declared_in_workspace(directory: Path) -> Declared:
 
 def _require_none(diagnostics: Iterable[Diagnostic]) -> None:
     """Show `diagnostics` on stderr, and exit with 1 if one of them is an error."""
-    from lehr.base.diagnostics import errors
     from lehr.cli.diagnostics import refuse
 
     found = list(diagnostics)

@@ -19,11 +19,11 @@ from lehr.cli.stored import (
     open_reading,
     reading_options,
 )
+from lehr.query.types import FieldPage, TypePage, find, pages
 from lehr.wiring import known_types, registry_of
 
 if TYPE_CHECKING:
     from lehr.model.types import Registry
-    from lehr.query.types import FieldPage, TypePage
 
 _WIDTH = 100
 
@@ -46,8 +46,6 @@ def types(form: str, incarnation: str | None) -> None:
     ROLE is the role of such assets: production, governance (they configure checks), reference (they only
     represent something that others refer to), or an addon to other assets.
     """
-    from lehr.query.types import pages
-
     shape: Shape[TypePage] = Shape(
         (
             Column("TYPE", lambda item: item.name),
@@ -75,8 +73,6 @@ def types(form: str, incarnation: str | None) -> None:
 @reading_options("text", "json", "yaml")
 def explain(name: str, form: str, incarnation: str | None) -> None:
     """Describe a type or one of its fields, and the values it accepts."""
-    from lehr.query.types import find
-
     page, field = find(_known(incarnation), name)
     lines = _told(page) if field is None else _told_field(page, field)
     show_text(form, lines, lambda: page if field is None else field)

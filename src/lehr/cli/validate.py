@@ -11,6 +11,7 @@ import click
 
 from lehr.cli import formatting, terminal
 from lehr.cli.command import command
+from lehr.cli.diagnostics import refuse, render, to_json
 from lehr.cli.output import output_option
 from lehr.cli.stored import has_store, named_store, open_store, workspace_state, workspace_state_option
 from lehr.wiring import MEMO_FILE
@@ -50,7 +51,6 @@ def validate(directory: Path, clean: bool, form: str, state: Path | None) -> Non
     """
     import asyncio
 
-    from lehr.cli.diagnostics import render, to_json
     from lehr.cli.working_tree import look_at
 
     with beside(directory, state) as store:
@@ -98,8 +98,6 @@ def show_notes(tree: WorkingTree) -> None:
 
 def require_valid(tree: WorkingTree) -> None:
     """If the workspace could not be published, show the problems on stderr and exit with 1."""
-    from lehr.cli.diagnostics import refuse
-
     if not tree.valid:
         refuse(tree.diagnostics)
 

@@ -13,11 +13,11 @@ from lehr.cli import formatting
 from lehr.cli.active_run import ActiveRun, active_run, seen
 from lehr.cli.command import command
 from lehr.cli.stored import complete_asset, named_partition, open_reading, partition_option, state_option
+from lehr.query.wait_conditions import MET, Unmet, missing_run, unpublished
 
 if TYPE_CHECKING:
     from lehr.model.attempt import Attempt
     from lehr.query.partition_view import Reading
-    from lehr.query.wait_conditions import Unmet
 
 _POLL_SECONDS = 0.2
 _ASK_SECONDS = 1.0
@@ -129,7 +129,6 @@ class _Wait:
             await clock.sleep(min(_POLL_SECONDS, rest))
 
     def _left(self, monotonic: float, now: float) -> Unmet:
-        from lehr.query.wait_conditions import MET, unpublished
 
         reading = self._open(now)
         if self._early and reading is not None and self._missing(reading) == MET:
@@ -148,8 +147,6 @@ class _Wait:
         """Why there is no active `lehr run`; None if there is one."""
         from msgspec import structs
 
-        from lehr.query.wait_conditions import MET, missing_run
-
         if monotonic < self._active_until:
             return None
         run = self._run.state()
@@ -162,8 +159,6 @@ class _Wait:
 
     def _unlooked(self, monotonic: float) -> Unmet | None:
         """The obstacle until the source was checked after the wait began; None afterwards."""
-        from lehr.query.wait_conditions import Unmet
-
         if self._attempt is not None:
             return None
         if monotonic >= self._ask_at:
@@ -226,7 +221,6 @@ def _missing(selector: str, goal: str, *, allow_pinned: bool) -> Goal:
 
 
 def _not_published(reading: Reading, sequence: int) -> Unmet:
-    from lehr.query.wait_conditions import MET, Unmet
 
     newest = reading.newest()
     if newest is not None and newest.sequence >= sequence:

@@ -9,7 +9,7 @@ import click
 
 from lehr.cli import formatting, terminal
 from lehr.cli.command import command
-from lehr.cli.output import output_option, print_lines
+from lehr.cli.output import output_option, print_lines, show_document
 from lehr.cli.progress import tallied
 from lehr.cli.sim import jobs_option
 
@@ -46,7 +46,6 @@ def coverage(modules: tuple[str, ...], seeds: int, first: int, jobs: int, form: 
     Python 3.11.
     """
     from lehr.base.clock import SystemClock
-    from lehr.cli.output import show_document
     from lehr.testing.sim.coverage.measure import measure, merged, read
     from lehr.testing.sim.coverage.modules import DECIDING, sources
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from lehr.base.clock import SystemClock
 from lehr.cli import formatting, terminal
 from lehr.cli.command import command
 from lehr.cli.output import output_option, print_lines, show_document
@@ -185,7 +186,6 @@ def _judging() -> Iterator[None]:
 
 
 async def _one(mutation: Mutation, played: Sequence[str], jobs: int) -> Finding:
-    from lehr.base.clock import SystemClock
     from lehr.testing.sim.mutants.judge import judge, sound
 
     clock = SystemClock()
@@ -194,7 +194,6 @@ async def _one(mutation: Mutation, played: Sequence[str], jobs: int) -> Finding:
 
 async def _all(chosen: Sequence[Mutation], seeds: range, jobs: int, from_scratch: bool) -> list[Finding]:
     """The results, in the same order."""
-    from lehr.base.clock import SystemClock
     from lehr.testing.sim.mutants.judge import cases, judge_all, sound
 
     clock = SystemClock()

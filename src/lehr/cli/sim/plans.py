@@ -11,7 +11,7 @@ import click
 
 from lehr.cli import formatting
 from lehr.cli.command import command
-from lehr.cli.output import output_option
+from lehr.cli.output import output_option, show_document
 from lehr.cli.progress import tallied
 from lehr.cli.sim import jobs_option
 
@@ -54,7 +54,6 @@ def plans(scenarios: tuple[str, ...], only: str, fencing: str, jobs: int, story:
     and counted. Scenarios: hello, shakespeare.
     """
     from lehr.base.errors import LehrError
-    from lehr.cli.output import show_document
     from lehr.sdk.plugin import Fencing
     from lehr.testing.sim.plans.campaign import campaign
 

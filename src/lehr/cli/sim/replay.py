@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from lehr.cli.command import command
-from lehr.cli.output import output_option
+from lehr.cli.output import output_option, show_document
 
 
 @command(
@@ -19,7 +19,6 @@ from lehr.cli.output import output_option
 @output_option("text", "json")
 def replay(seed: int, form: str) -> None:
     """Replay the history of SEED, and report which invariants it breaks."""
-    from lehr.cli.output import show_document
     from lehr.testing.sim.suite import play
     from lehr.testing.sim.trace import clock
 

@@ -9,9 +9,10 @@ import click
 from lehr.cli import formatting
 from lehr.cli.command import command
 from lehr.cli.formatting import duration
-from lehr.cli.output import output_option
+from lehr.cli.output import output_option, show_document
 from lehr.cli.progress import tallied
 from lehr.cli.sim import jobs_option
+from lehr.testing.sim.reached import RARE_PATHS, never, total
 
 if TYPE_CHECKING:
     from lehr.testing.sim.suite import Played
@@ -43,7 +44,6 @@ def run(seeds: int | None, longest: float | None, first: int, jobs: int, form: s
     The report also lists the rare paths that no history has taken, which are therefore untested.
     """
     from lehr.base.clock import SystemClock
-    from lehr.cli.output import show_document
     from lehr.testing.sim.suite import play, spread
 
     if seeds is not None and longest is not None:
@@ -72,7 +72,6 @@ def _broken(played: Played) -> bool:
 
 
 def _report(runs: list[Played], seconds: float) -> dict[str, Any]:
-    from lehr.testing.sim.reached import never, total
     from lehr.testing.sim.suite import failed
 
     reached = total(run.reached for run in runs)
@@ -89,7 +88,6 @@ def _report(runs: list[Played], seconds: float) -> dict[str, Any]:
 
 
 def _tell(report: dict[str, Any]) -> None:
-    from lehr.testing.sim.reached import RARE_PATHS
 
     print(
         f"{formatting.counted(report['histories'], 'history', 'histories')}, {report['events']:,} events, "

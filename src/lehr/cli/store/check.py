@@ -8,7 +8,7 @@ import click
 
 from lehr.base.errors import LehrError
 from lehr.cli.command import command
-from lehr.cli.output import output_option
+from lehr.cli.output import output_option, show_document
 from lehr.cli.stored import open_store, state_folder, state_option
 from lehr.wiring import registry_of
 
@@ -34,7 +34,6 @@ def check(form: str) -> None:
     Changes nothing; a `lehr run` on the same state can continue.
     """
     from lehr.cli.formatting import counted
-    from lehr.cli.output import show_document
     from lehr.cli.progress import bar
 
     folder = state_folder()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from lehr.base.clock import SystemClock
 from lehr.cli.command import command
 from lehr.cli.formatting import duration
 from lehr.cli.stored import (
@@ -17,10 +18,11 @@ from lehr.cli.stored import (
     state_folder,
     state_option,
 )
+from lehr.control.commands import told_of
+from lehr.model.writes import Audit, Prune, Pruned
 
 if TYPE_CHECKING:
     from lehr.model.asset import Partition
-    from lehr.model.writes import Prune, Pruned
     from lehr.sdk.store import Store
 
 _LEAST_SECONDS = 600.0
@@ -78,8 +80,6 @@ def prune(keep: int, seconds: float, dry_run: bool) -> None:
 
 
 def _wanted(store: Store, keep: int, seconds: float) -> Prune:
-    from lehr.base.clock import SystemClock
-    from lehr.model.writes import Prune
     from lehr.query.partition_view import choose_partition
 
     chosen = choose_partition(store.intent.partitions(), named_partition())
@@ -87,7 +87,6 @@ def _wanted(store: Store, keep: int, seconds: float) -> Prune:
 
 
 def _tell(folder: Path, keep: int, seconds: float) -> None:
-    from lehr.control.commands import told_of
 
     with open_store(folder) as store:
         print(f"dry run: {told_of(store.records.prunable(_wanted(store, keep, seconds)))}")
@@ -96,9 +95,7 @@ def _tell(folder: Path, keep: int, seconds: float) -> None:
 def _prune_here(folder: Path, keep: int, seconds: float) -> None:
     """Prune in this process, if no `lehr run` is active."""
     from lehr.cli.progress import bar
-    from lehr.control.commands import told_of
     from lehr.control.lock import exclusive
-    from lehr.model.writes import Pruned
 
     with open_store(folder):
         pass  # it exists, so there is something to prune
@@ -116,11 +113,8 @@ def _prune_here(folder: Path, keep: int, seconds: float) -> None:
 def _audit(store: Store, partition: Partition, keep: int, seconds: float, total: Pruned) -> None:
     import os
 
-    from lehr.base.clock import SystemClock
-    from lehr.control.commands import told_of
     from lehr.control.server import user_name
     from lehr.model.control import AuditEntry
-    from lehr.model.writes import Audit
 
     entry = AuditEntry(
         at=SystemClock().now(),
