@@ -15,11 +15,11 @@ from lehr.cli import formatting
 from lehr.cli.command import command
 from lehr.cli.output import output_option, show_document, yaml_text
 from lehr.cli.stored import own_state_option
-from lehr.dry_run.drafts import Draft, drafts_of
 from lehr.model.declared_sources import WORKSPACE_FILE
 from lehr.wiring import known_types
 
 if TYPE_CHECKING:
+    from lehr.dry_run.drafts import Draft
     from lehr.generate.engine.workspace import Workspace
     from lehr.sdk.plugin import AssetPlugin
 
@@ -119,6 +119,7 @@ async def _drafts(
     from lehr.base.clock import SystemClock
     from lehr.cli.deployment import deployment_of
     from lehr.cli.logs import configure_logs
+    from lehr.dry_run.drafts import drafts_of
 
     configure_logs(verbose=False, as_json=False)
     plugins = wiring.plugins(deployment_of(str(folder), state, kind="directory"))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
 from lehr.base.errors import LehrError
@@ -11,10 +9,8 @@ from lehr.cli import terminal
 from lehr.cli.command import command
 from lehr.cli.run_requests import send_request
 from lehr.cli.stored import complete_asset, open_reading, partition_option, state_option
+from lehr.model.diff import Diff
 from lehr.model.reason import Reason
-
-if TYPE_CHECKING:
-    from lehr.model.diff import Diff
 
 _WAITING = (Reason.APPROVAL_NEEDED, Reason.APPROVAL_MISSING)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import click
 import msgspec
@@ -12,11 +12,9 @@ from lehr.cli import formatting
 from lehr.cli.output import Column, Shape, bounded, show, show_text
 from lehr.cli.snapshots import IMPORTED, open_snapshot
 from lehr.cli.stored import open_reading, remote_store
+from lehr.model.asset import Asset
 from lehr.query.asset_pages import Page, Plan, Wanted, page, parse_fields, projected
-
-if TYPE_CHECKING:
-    from lehr.model.asset import Asset
-    from lehr.query.partition_view import Reading
+from lehr.query.partition_view import Reading
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -20,10 +20,8 @@ from lehr.cli.stored import (
     state_folder,
 )
 from lehr.model.provenance import Commit, Derivation
-
-if TYPE_CHECKING:
-    from lehr.query.blame_values import Blame, FieldBlame, Link, Maker, Source
-    from lehr.query.partition_view import Reading
+from lehr.query.blame_values import Blame, FieldBlame, Link, Maker, Source
+from lehr.query.partition_view import Reading
 
 _INDENT = " " * 16
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -14,12 +14,10 @@ from lehr.cli.command import command
 from lehr.cli.explanation_text import explanation_document, explanation_lines
 from lehr.cli.output import print_lines, show_document, yaml_text
 from lehr.cli.stored import complete_asset, open_reading, reading_options
+from lehr.model.operation import Operation
 from lehr.query.describe import Description
 from lehr.query.describe import describe as look
 from lehr.wiring import registry_of
-
-if TYPE_CHECKING:
-    from lehr.model.operation import Operation
 
 
 @command(

@@ -6,7 +6,7 @@ import difflib
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 import msgspec
@@ -20,9 +20,7 @@ from lehr.cli.output import print_lines, show_document
 from lehr.cli.snapshots import IMPORTED, open_snapshot
 from lehr.cli.stored import open_reading, reading_options
 from lehr.query.compare import AssetComparison, Comparison, FieldChange, Kind, changes_between, compare
-
-if TYPE_CHECKING:
-    from lehr.query.partition_view import Reading
+from lehr.query.partition_view import Reading
 
 
 @command(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -15,13 +15,12 @@ from lehr.cli.documents import of_decision, of_incarnation
 from lehr.cli.output import Column, Shape, bounded, show
 from lehr.cli.referrers import referrers
 from lehr.cli.stored import complete_asset, incarnation_option, list_options, open_reading
+from lehr.model.incarnation import Incarnation
+from lehr.model.operation import Operation
 from lehr.model.selector import Selector, parse_selector
 from lehr.query.asset_rows import Row, known_asset, parse_status, rows
 from lehr.query.asset_rows import orphans as find
-
-if TYPE_CHECKING:
-    from lehr.model.incarnation import Incarnation
-    from lehr.query.partition_view import Reading
+from lehr.query.partition_view import Reading
 
 
 class PrefixGroup(Group):
@@ -170,8 +169,6 @@ def incarnations(limit: int, form: str) -> None:
 @list_options(50)
 def operations(asset: str | None, limit: int, form: str) -> None:
     """List pushes, newest first, optionally of one ASSET."""
-    from lehr.model.operation import Operation
-
     with open_reading() as reading:
         now = reading.now
         columns: list[Column[Operation]] = [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -17,15 +17,13 @@ from lehr.cli.output import print_lines, show_text
 from lehr.cli.stored import incarnation_option, open_reading, reading_options
 from lehr.model.asset import Asset, AssetId, AssetKey
 from lehr.model.selector import Selector, parse_selector
+from lehr.model.types import Registry
 from lehr.query.graph import GeneratorGraph, GeneratorNode, ReferenceGraph, generator_graph, reference_graph
 from lehr.wiring import registry_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from lehr.cli.working_tree import WorkingTree
     from lehr.model.provenance import DeclaredGenerator
-    from lehr.model.types import Registry
 
 
 @command(

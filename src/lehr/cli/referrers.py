@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 import msgspec
 
 from lehr.cli.command import command
 from lehr.cli.output import Column, Shape, bounded, show
 from lehr.cli.stored import complete_asset, incarnation_option, list_options, open_reading, remote_store
+from lehr.query.partition_view import Reading
 from lehr.query.referrers import Behind, Referrer, behind_at, behind_now
 from lehr.query.referrers import referrers as find
 from lehr.wiring import registry_of
-
-if TYPE_CHECKING:
-    from lehr.query.partition_view import Reading
 
 
 @command(

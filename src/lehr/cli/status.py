@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lehr.cli import documents, formatting, terminal
 from lehr.cli.active_run import run_state
@@ -14,10 +14,8 @@ from lehr.cli.overview_text import held_back_line, overview_document, run_line
 from lehr.cli.stored import open_reading, reading_options, running_report, state_folder
 from lehr.model.attempt import Attempt, Publication
 from lehr.query.overview import Overview, survey
-
-if TYPE_CHECKING:
-    from lehr.query.partition_view import Reading
-    from lehr.query.run_state import RunState
+from lehr.query.partition_view import Reading
+from lehr.query.run_state import RunState
 
 
 @command(

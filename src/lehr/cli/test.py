@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,8 +17,6 @@ from lehr.model.declared_sources import WORKSPACE_FILE
 from lehr.wiring import known_types
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from lehr.dry_run.examples import Declared, Trial
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import click
 import msgspec
@@ -19,11 +18,10 @@ from lehr.cli.stored import (
     open_reading,
     reading_options,
 )
+from lehr.model.types import Registry
+from lehr.query.partition_view import choose_partition
 from lehr.query.types import FieldPage, TypePage, find, pages
 from lehr.wiring import known_types, registry_of
-
-if TYPE_CHECKING:
-    from lehr.model.types import Registry
 
 _WIDTH = 100
 
@@ -80,8 +78,6 @@ def explain(name: str, form: str, incarnation: str | None) -> None:
 
 def _known(incarnation: str | None) -> Registry:
     """Types of this installation, and those that an incarnation declares if there is a state."""
-    from lehr.query.partition_view import choose_partition
-
     if incarnation is not None:
         with open_reading() as reading:
             sequence = reading.incarnation(incarnation).sequence

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import click
 
@@ -13,11 +12,9 @@ from lehr.cli import formatting
 from lehr.cli.active_run import ActiveRun, active_run, seen
 from lehr.cli.command import command
 from lehr.cli.stored import complete_asset, named_partition, open_reading, partition_option, state_option
-from lehr.query.wait_conditions import MET, Unmet, missing_run, unpublished
-
-if TYPE_CHECKING:
-    from lehr.model.attempt import Attempt
-    from lehr.query.partition_view import Reading
+from lehr.model.attempt import Attempt
+from lehr.query.partition_view import Reading
+from lehr.query.wait_conditions import MET, Unmet, missing_run, not_at, unconverged, unpublished
 
 _POLL_SECONDS = 0.2
 _ASK_SECONDS = 1.0
@@ -196,25 +193,19 @@ def _result(attempt: Attempt) -> tuple[object, ...]:
 def _missing(selector: str, goal: str, *, allow_pinned: bool) -> Goal:
     from lehr.model.decision import Status
     from lehr.model.selector import parse_selector
-    from lehr.query import wait_conditions
     from lehr.query.asset_rows import selected
 
     name, _, value = goal.partition("=")
     chosen = parse_selector(selector)
     if goal == "converged":
-        return lambda reading: wait_conditions.unconverged(
-            reading, selected(reading, chosen), allow_pinned=allow_pinned
-        )
+        return lambda reading: unconverged(reading, selected(reading, chosen), allow_pinned=allow_pinned)
     if name == "incarnation" and value.isdecimal():
         return lambda reading: _not_published(reading, int(value))
     if name == "status":
         status = next((item for item in Status if item.lower() == value.lower()), None)
         if status is not None:
-            return lambda reading: wait_conditions.Unmet(
-                tuple(
-                    f"{row.id}: {row.status}"
-                    for row in wait_conditions.not_at(selected(reading, chosen), status)
-                )
+            return lambda reading: Unmet(
+                tuple(f"{row.id}: {row.status}" for row in not_at(selected(reading, chosen), status))
             )
     known = ", ".join(Status)
     raise click.UsageError(f"--for must be converged, incarnation=N or status=S; S is one of {known}.")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -11,10 +10,8 @@ from lehr.cli.active_run import run_state
 from lehr.cli.command import command
 from lehr.cli.output import show_text
 from lehr.cli.stored import complete_asset, open_reading, reading_options, running_report, state_folder
-
-if TYPE_CHECKING:
-    from lehr.query.partition_view import Reading
-    from lehr.query.run_state import RunState
+from lehr.query.partition_view import Reading
+from lehr.query.run_state import RunState
 
 
 @command(

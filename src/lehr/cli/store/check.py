@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
 from lehr.base.errors import LehrError
 from lehr.cli.command import command
 from lehr.cli.output import output_option, show_document
 from lehr.cli.stored import open_store, state_folder, state_option
+from lehr.model.asset import Partition
+from lehr.model.damage import Damage, TypesOf
+from lehr.model.types import Registry
+from lehr.sdk.store import Store
 from lehr.wiring import registry_of
-
-if TYPE_CHECKING:
-    from lehr.model.asset import Partition
-    from lehr.model.damage import Damage, TypesOf
-    from lehr.model.types import Registry
-    from lehr.sdk.store import Store
 
 
 @command(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -19,11 +18,10 @@ from lehr.cli.stored import (
     state_option,
 )
 from lehr.control.commands import told_of
+from lehr.model.asset import Partition
 from lehr.model.writes import Audit, Prune, Pruned
-
-if TYPE_CHECKING:
-    from lehr.model.asset import Partition
-    from lehr.sdk.store import Store
+from lehr.query.partition_view import choose_partition
+from lehr.sdk.store import Store
 
 _LEAST_SECONDS = 600.0
 """A turn may still use the incarnation that was newest when it began, and take minutes."""
@@ -80,7 +78,6 @@ def prune(keep: int, seconds: float, dry_run: bool) -> None:
 
 
 def _wanted(store: Store, keep: int, seconds: float) -> Prune:
-    from lehr.query.partition_view import choose_partition
 
     chosen = choose_partition(store.intent.partitions(), named_partition())
     return Prune(chosen, keep, SystemClock().now() - seconds)
