@@ -98,7 +98,6 @@ def check(asked: AssetQuery, status: str | None) -> None:
 
 
 def _page(reading: Reading, asked: AssetQuery, cursor: str = "", limit: int | None = None) -> Page:
-
     remote = remote_store(reading)
     ask = page if remote is None else remote.page
     at = asked.incarnation or "latest"
@@ -149,7 +148,6 @@ def _show_imported(form: str, asked: AssetQuery, limit: int | None, shape: Shape
 
 
 def _shape(fields: tuple[tuple[str, ...], ...] | None) -> Shape[Asset]:
-
     if fields is None:
         columns = [
             Column[Any]("id", lambda asset: asset.id),

@@ -42,7 +42,6 @@ def lift_options(function: Function) -> Function:
 
 
 def _lift(kind: str, selector: str, reason: str) -> None:
-
     print(send_request(Lift(kind=kind, selector=selector, reason=reason)).message)
 
 
@@ -139,7 +138,6 @@ def rollback(selector: str, reason: str, seconds: float | None, at: str) -> None
 
 
 def _pin(selector: str, reason: str, seconds: float | None, at: str) -> None:
-
     with open_reading() as reading:
         sequence = reading.incarnation(at).sequence
     request = Pin(selector=selector, reason=reason, seconds=seconds, incarnation=sequence)

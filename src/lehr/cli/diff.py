@@ -72,7 +72,6 @@ def diff(before: str, after: str | None, workdir: Path | None, exit_code: bool, 
 
 
 def _between(reading: Reading, before: str, after: str) -> Comparison:
-
     one, other = reading.incarnation(before), reading.incarnation(after)
     changes = reading.intent.changes(reading.partition, one.sequence, other.sequence)
     return compare(one.name, other.name, changes)

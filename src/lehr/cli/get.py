@@ -226,7 +226,6 @@ def decisions(asset: str | None, limit: int, form: str) -> None:
 
 
 def _rows_shape(reading: Reading) -> Shape[Row]:
-
     now = reading.now
     columns: list[Column[Row]] = [
         Column("id", lambda row: row.id),
@@ -243,12 +242,10 @@ def _rows_shape(reading: Reading) -> Shape[Row]:
 
 
 def _parsed(selector: str | None) -> Selector | None:
-
     return None if selector is None else parse_selector(selector)
 
 
 def _known(reading: Reading, asset: str) -> Any:
-
     return known_asset(reading, asset)[0].id
 
 

@@ -95,7 +95,6 @@ def _show_references(
     look_up: Callable[[AssetId], Asset | None],
     known: Registry,
 ) -> None:
-
     found = reference_graph(filter(selector.matches, assets), look_up, known)
     if not found.assets:
         raise LehrError(
@@ -112,7 +111,6 @@ def _show_references(
 
 
 def _show_generators(form: str, assets: Iterable[Asset], declared: tuple[DeclaredGenerator, ...]) -> None:
-
     found = generator_graph(assets, declared)
     if form in DRAWINGS:
         print_lines(DRAWINGS[form](*generators_drawing(found)))

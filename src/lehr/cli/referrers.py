@@ -50,7 +50,6 @@ def referrers(
 
 
 def _behind(reading: Reading, incarnation: str | None) -> Behind:
-
     if incarnation is None:
         return behind_now(reading)
     sequence = reading.incarnation(incarnation).sequence

@@ -39,7 +39,6 @@ def status(form: str) -> None:
 
 
 def _document(overview: Overview, report: dict[str, Any] | None, run: RunState) -> dict[str, Any]:
-
     running = None if report is None else documents.of_report(report)
     return {"run": documents.of_run_state(run), "running": running, **overview_document(overview)}
 

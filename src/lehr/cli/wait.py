@@ -126,7 +126,6 @@ class _Wait:
             await clock.sleep(min(_POLL_SECONDS, rest))
 
     def _left(self, monotonic: float, now: float) -> Unmet:
-
         reading = self._open(now)
         if self._early and reading is not None and self._missing(reading) == MET:
             return MET
@@ -212,7 +211,6 @@ def _missing(selector: str, goal: str, *, allow_pinned: bool) -> Goal:
 
 
 def _not_published(reading: Reading, sequence: int) -> Unmet:
-
     newest = reading.newest()
     if newest is not None and newest.sequence >= sequence:
         return MET

@@ -88,7 +88,6 @@ def _report(runs: list[Played], seconds: float) -> dict[str, Any]:
 
 
 def _tell(report: dict[str, Any]) -> None:
-
     print(
         f"{formatting.counted(report['histories'], 'history', 'histories')}, {report['events']:,} events, "
         f"{report['simulated_years']:g} simulated years in {report['seconds']:g} s: "

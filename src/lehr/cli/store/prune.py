@@ -78,13 +78,11 @@ def prune(keep: int, seconds: float, dry_run: bool) -> None:
 
 
 def _wanted(store: Store, keep: int, seconds: float) -> Prune:
-
     chosen = choose_partition(store.intent.partitions(), named_partition())
     return Prune(chosen, keep, SystemClock().now() - seconds)
 
 
 def _tell(folder: Path, keep: int, seconds: float) -> None:
-
     with open_store(folder) as store:
         print(f"dry run: {told_of(store.records.prunable(_wanted(store, keep, seconds)))}")
 
