@@ -46,8 +46,7 @@ def coverage(modules: tuple[str, ...], seeds: int, first: int, jobs: int, form: 
     Python 3.11.
     """
     from lehr.base.clock import SystemClock
-    from lehr.testing.sim.coverage.measure import measure, merged, read
-    from lehr.testing.sim.coverage.modules import DECIDING, sources
+    from lehr.testing.sim.coverage.measure import DECIDING, measure, merged, read, sources
 
     clock = SystemClock()
     began = clock.monotonic()
