@@ -76,4 +76,4 @@ def raised_as(
         yield
     except on as error:
         why = error.strerror if on is OSError and isinstance(error, OSError) else None
-        raise kind(what, code=code, why=why or str(error), fix=fix) from error
+        raise kind(what, code=code, why=why or str(error) or type(error).__name__, fix=fix) from error

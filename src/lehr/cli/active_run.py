@@ -6,15 +6,18 @@ import contextlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
+
+from lehr.base.clock import SystemClock, iso
 from lehr.cli import formatting
 from lehr.cli.named_server import named_server
-from lehr.cli.run_requests import command
+from lehr.cli.run_requests import send_request
 from lehr.cli.stored import running_report, state_folder
+from lehr.model.attempt import Attempt
+from lehr.query.run_state import RunState
 
 if TYPE_CHECKING:
     from lehr.http.connection import Server
-    from lehr.model.attempt import Attempt
-    from lehr.query.run_state import RunState
 
 
 def active_run() -> ActiveRun:
@@ -39,12 +42,8 @@ def run_state() -> RunState:
 
 def state_of_folder(folder: Path) -> RunState:
     """Current state of the `lehr run` of a state folder on this machine."""
-    import msgspec
-
-    from lehr.base.clock import SystemClock
     from lehr.control.heartbeat import last_seen
     from lehr.control.lock import holder
-    from lehr.query.run_state import RunState
 
     report, now = running_report(folder), SystemClock().now()
     if report is None:
@@ -54,8 +53,6 @@ def state_of_folder(folder: Path) -> RunState:
 
 def seen(run: RunState, now: float) -> str:
     """When a `lehr run` was last seen: `2m ago (2026-01-02T03:04:05Z)`; "" if never."""
-    from lehr.base.clock import iso
-
     return "" if run.seen_at is None else f"{formatting.ago(run.seen_at, now)} ({iso(run.seen_at)})"
 
 
@@ -80,12 +77,9 @@ class RunHere:
         Raises:
             LehrError: it could not check.
         """
-        import msgspec
-
         from lehr.control.messages import Refresh
-        from lehr.model.attempt import Attempt
 
-        return msgspec.convert(command(Refresh(), timeout=timeout).content, Attempt)
+        return msgspec.convert(send_request(Refresh(), timeout=timeout).content, Attempt)
 
     def close(self) -> None:
         """Close its connections."""

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lehr.base.errors import LehrError
+from lehr.base.errors import LehrError, raised_as
 from lehr.cli import formatting
+from lehr.cli.command import command
 from lehr.cli.output import output_option, show_document, yaml_text
 from lehr.cli.stored import own_state_option
 from lehr.model.declared_sources import WORKSPACE_FILE
@@ -25,16 +26,14 @@ if TYPE_CHECKING:
 _NAMED = 3
 
 
-@click.command(
-    epilog="""
-    \b
-    Examples:
-      lehr adopt lehr.File '/etc/nginx/**'
-      lehr adopt lehr.File motd.txt --write assets/adopted
-      lehr adopt lehr.DatabaseSchema sqlite:data/shop.sqlite
-      lehr adopt lehr.DatabaseSchema postgresql://me@/shop 'sales.*' --write assets
-      lehr adopt lehr.Process 8080
-      lehr adopt lehr.Process 'shop/*' -o json
+@command(
+    examples="""
+    lehr adopt lehr.File '/etc/nginx/**'
+    lehr adopt lehr.File motd.txt --write assets/adopted
+    lehr adopt lehr.DatabaseSchema sqlite:data/shop.sqlite
+    lehr adopt lehr.DatabaseSchema postgresql://me@/shop 'sales.*' --write assets
+    lehr adopt lehr.Process 8080
+    lehr adopt lehr.Process 'shop/*' -o json
     """
 )
 @click.argument("type_name", metavar="TYPE")
@@ -104,15 +103,10 @@ def _workspace(folder: Path) -> Workspace:
     from lehr.cli.diagnostics import refuse
     from lehr.generate.engine.workspace import read_workspace
 
-    try:
+    what = f"{folder / WORKSPACE_FILE} cannot be read"
+    fix = "change to a workspace, name one with --workspace, or create one with `lehr init`"
+    with raised_as(LehrError, what, code="CLI101", fix=fix):
         found, problems = read_workspace((folder / WORKSPACE_FILE).read_bytes())
-    except OSError as error:
-        raise LehrError(
-            f"{folder / WORKSPACE_FILE} cannot be read",
-            code="CLI101",
-            why=error.strerror or "",
-            fix="change to a workspace, name one with --workspace, or create one with `lehr init`",
-        ) from error
     if found is None:
         refuse(problems)
     return found

@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
 from lehr.base.errors import LehrError
 from lehr.cli import terminal
-from lehr.cli.run_requests import command
+from lehr.cli.command import command
+from lehr.cli.run_requests import send_request
 from lehr.cli.stored import complete_asset, open_reading, partition_option, state_option
+from lehr.model.diff import Diff
 from lehr.model.reason import Reason
-
-if TYPE_CHECKING:
-    from lehr.model.diff import Diff
 
 _WAITING = (Reason.APPROVAL_NEEDED, Reason.APPROVAL_MISSING)
 
 
-@click.command(
-    epilog="""
-    \b
-    Examples:
-      lehr approve db/schema --reason "the column is not read any more"
-      lehr approve db/schema --diff 5f2c91d0aa41 --reason "ticket 81" --yes
+@command(
+    examples="""
+    lehr approve db/schema --reason "the column is not read any more"
+    lehr approve db/schema --diff 5f2c91d0aa41 --reason "ticket 81" --yes
     """
 )
 @click.argument("asset", shell_complete=complete_asset)
@@ -59,7 +54,7 @@ def approve(asset: str, digest: str | None, reason: str, yes: bool) -> None:
         if not terminal.interactive():
             raise click.UsageError("stdin is not a terminal; pass --yes to confirm.")
         click.confirm("Approve this diff?", abort=True, err=True)
-    print(command(Approve(selector=f"id={asset}", reason=reason, diff_digest=seen)).message)
+    print(send_request(Approve(selector=f"id={asset}", reason=reason, diff_digest=seen)).message)
 
 
 def _seen(asset: str, diff: Diff, wanted: str | None) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import click
 import msgspec
@@ -12,11 +12,9 @@ from lehr.cli import formatting
 from lehr.cli.output import Column, Shape, bounded, show, show_text
 from lehr.cli.snapshots import IMPORTED, open_snapshot
 from lehr.cli.stored import open_reading, remote_store
-
-if TYPE_CHECKING:
-    from lehr.model.asset import Asset
-    from lehr.query.asset_pages import Page, Plan, Wanted
-    from lehr.query.partition_view import Reading
+from lehr.model.asset import Asset
+from lehr.query.asset_pages import Page, Plan, Wanted, page, parse_fields, projected
+from lehr.query.partition_view import Reading
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -48,7 +46,6 @@ class AssetQuery(NamedTuple):
             LehrError: it cannot be parsed.
         """
         from lehr.model.selector import parse_selector
-        from lehr.query.asset_pages import Wanted
         from lehr.query.filters import Filter
 
         return Wanted(
@@ -101,8 +98,6 @@ def check(asked: AssetQuery, status: str | None) -> None:
 
 
 def _page(reading: Reading, asked: AssetQuery, cursor: str = "", limit: int | None = None) -> Page:
-    from lehr.query.asset_pages import page
-
     remote = remote_store(reading)
     ask = page if remote is None else remote.page
     at = asked.incarnation or "latest"
@@ -129,8 +124,6 @@ def matching(reading: Reading, asked: AssetQuery) -> frozenset[str] | None:
 
 def show_intent(form: str, asked: AssetQuery, limit: int | None) -> None:
     """Assets of an incarnation."""
-    from lehr.query.asset_pages import parse_fields
-
     fields = None if asked.fields is None else parse_fields(asked.fields)
     shape = _shape(fields)
     if asked.incarnation is not None and asked.incarnation.startswith(IMPORTED):
@@ -155,8 +148,6 @@ def _show_imported(form: str, asked: AssetQuery, limit: int | None, shape: Shape
 
 
 def _shape(fields: tuple[tuple[str, ...], ...] | None) -> Shape[Asset]:
-    from lehr.query.asset_pages import projected
-
     if fields is None:
         columns = [
             Column[Any]("id", lambda asset: asset.id),
@@ -172,7 +163,6 @@ def _shape(fields: tuple[tuple[str, ...], ...] | None) -> Shape[Asset]:
 
 
 def _cell(path: tuple[str, ...]) -> Callable[[Any], str]:
-    from lehr.query.asset_pages import projected
     from lehr.query.blame_fields import by_path
 
     def cell(asset: Asset) -> str:

@@ -5,18 +5,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import click
 import msgspec
 
+from lehr.base.clock import SystemClock
 from lehr.cli.asset_query import AssetQuery
 from lehr.cli.named_server import named_server
 from lehr.cli.stored import open_reading
 from lehr.cli.terminal import printable
-
-if TYPE_CHECKING:
-    from lehr.sdk.watch import Batch, Watchable
+from lehr.sdk.watch import Batch, ListAgainError, Watchable
 
 _AGAIN_SECONDS = 1.0
 
@@ -30,8 +28,6 @@ def follow(form: str, asked: AssetQuery) -> None:
 @contextlib.contextmanager
 def open_watch(asked: AssetQuery) -> Iterator[Watchable]:
     """The query to a server or a state."""
-    from lehr.base.clock import SystemClock
-
     wanted = asked.wanted()
     url = named_server()
     with open_reading() as reading:
@@ -47,9 +43,7 @@ def open_watch(asked: AssetQuery) -> Iterator[Watchable]:
 
 
 async def _follow(form: str, watch: Watchable) -> None:
-    from lehr.base.clock import SystemClock
     from lehr.base.errors import TransientError
-    from lehr.sdk.watch import Batch, ListAgainError
 
     at: int | None = None
     while True:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from lehr.base.clock import iso
 from lehr.cli import formatting, terminal
+from lehr.cli.command import command
 from lehr.cli.output import show_text
 from lehr.cli.stored import (
     complete_asset,
@@ -18,26 +19,21 @@ from lehr.cli.stored import (
     remote_store,
     state_folder,
 )
-
-if TYPE_CHECKING:
-    from lehr.model.provenance import Commit
-    from lehr.query.blame_values import Blame, FieldBlame, Link, Maker, Source
-    from lehr.query.partition_view import Reading
+from lehr.model.provenance import Commit, Derivation
+from lehr.query.blame_values import Blame, FieldBlame, Link, Maker, Source
+from lehr.query.partition_view import Reading
 
 _INDENT = " " * 16
 
 
-@click.command(
-    epilog="""
-    \b
-    Examples:
-      lehr blame web/process
-      lehr blame web/process payload.replicas
-      lehr blame web/process /payload/command/0 --incarnation 3
-      lehr blame web/process replicas -o json
-
-    FIELD is a dotted path, with or without `payload.`, or a JSON pointer.
-    """
+@command(
+    examples="""
+    lehr blame web/process
+    lehr blame web/process payload.replicas
+    lehr blame web/process /payload/command/0 --incarnation 3
+    lehr blame web/process replicas -o json
+    """,
+    notes="FIELD is a dotted path, with or without `payload.`, or a JSON pointer.",
 )
 @click.argument("asset", shell_complete=complete_asset)
 @click.argument("field", required=False)
@@ -90,7 +86,6 @@ def text(found: Blame) -> Iterator[str]:
 def document(found: Blame) -> dict[str, Any]:
     """As plain data, with times in RFC 3339."""
     from lehr.base.moments import plain
-    from lehr.model.provenance import Derivation
 
     built: dict[str, Any] = plain(found)
     for link in built["chain"]:

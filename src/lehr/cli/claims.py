@@ -11,6 +11,7 @@ import msgspec
 from lehr import wiring
 from lehr.base.errors import LehrError
 from lehr.cli import formatting
+from lehr.cli.command import command
 from lehr.cli.output import Column, Shape, output_option, show
 from lehr.cli.stored import found_state, named_store, running, state_option
 from lehr.store.claims import Claimed
@@ -27,13 +28,11 @@ _SHAPE: Shape[Claimed] = Shape(
 )
 
 
-@click.command(
-    epilog="""
-    \b
-    Examples:
-      lehr claims
-      lehr claims -o json
-      lehr claims --release ~/.local/state/lehr/shop-1a2b3c4d
+@command(
+    examples="""
+    lehr claims
+    lehr claims -o json
+    lehr claims --release ~/.local/state/lehr/shop-1a2b3c4d
     """
 )
 @click.option(

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import click
 
+from lehr.cli.command import command
+
 _VARIABLE = "_LEHR_COMPLETE"
 
 
-@click.command(
-    epilog="""
-    \b
-    Examples:
-      lehr completion bash > ~/.local/share/bash-completion/completions/lehr
-      source <(lehr completion zsh)
-      lehr completion fish > ~/.config/fish/completions/lehr.fish
+@command(
+    examples="""
+    lehr completion bash > ~/.local/share/bash-completion/completions/lehr
+    source <(lehr completion zsh)
+    lehr completion fish > ~/.config/fish/completions/lehr.fish
     """
 )
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))

@@ -8,27 +8,26 @@ from typing import TYPE_CHECKING
 
 import click
 
+from lehr.base.errors import LehrError
+from lehr.cli.command import command
 from lehr.cli.named_server import named_server
+from lehr.cli.shutdown import EndedError, Ending, run_until_ended
 from lehr.cli.stored import named_partition, named_store, partition_option, state_folder, state_option
 
 if TYPE_CHECKING:
-    from lehr.cli.shutdown import Ending
     from lehr.client import Reconciler
     from lehr.sdk.watch import Watchable
 
 _FUNCTION = "reconcile"
 
 
-@click.command(
-    epilog="""
-    \b
-    Examples:
-      lehr controller backups:reconcile --type shop.Backup
-      lehr controller etcd_operator --type etcd.Cluster --state /var/lib/lehr
-      LEHR_SERVER=http://127.0.0.1:8470 lehr controller backups --type shop.Backup
-
-    The module is also searched for in the current folder. Exits with 0 on SIGTERM.
-    """
+@command(
+    examples="""
+    lehr controller backups:reconcile --type shop.Backup
+    lehr controller etcd_operator --type etcd.Cluster --state /var/lib/lehr
+    LEHR_SERVER=http://127.0.0.1:8470 lehr controller backups --type shop.Backup
+    """,
+    notes="The module is also searched for in the current folder. Exits with 0 on SIGTERM.",
 )
 @click.argument("target", metavar="MODULE[:FUNCTION]")
 @click.option(
@@ -57,7 +56,6 @@ def controller(target: str, types: tuple[str, ...], workers: int, verbose: bool,
     seconds that it returns. See docs/how-to/write-a-controller.md.
     """
     from lehr.cli.logs import configure_logs
-    from lehr.cli.shutdown import run_until_ended
 
     reconciler = load(target)
     configure_logs(verbose=verbose, as_json=log_json)
@@ -74,8 +72,6 @@ def load(target: str) -> Reconciler:
     import importlib
     import inspect
     import sys
-
-    from lehr.base.errors import LehrError
 
     module_name, _, name = target.partition(":")
     name = name or _FUNCTION
@@ -107,7 +103,6 @@ async def _control(
     ended: Ending, reconciler: Reconciler, place: str | Path, types: tuple[str, ...], workers: int
 ) -> int:
     from lehr import controllers
-    from lehr.cli.shutdown import EndedError
 
     store = named_store()
     with controllers.open_watch(place, named_partition(), types=types, store=store) as watch:
@@ -120,8 +115,6 @@ async def _control(
 
 async def _warn_of_nothing(watch: Watchable, types: tuple[str, ...]) -> None:
     """Warn that no asset has one of the types: a name may be misspelt."""
-    from lehr.base.errors import LehrError
-
     try:
         first = next(iter((await watch.list()).assets), None)
     except LehrError:

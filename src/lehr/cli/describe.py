@@ -3,37 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from lehr.base.clock import iso
 from lehr.cli import formatting, terminal
 from lehr.cli.active_run import run_state
+from lehr.cli.command import command
+from lehr.cli.explanation_text import explanation_document, explanation_lines
 from lehr.cli.output import print_lines, show_document, yaml_text
 from lehr.cli.stored import complete_asset, open_reading, reading_options
+from lehr.model.operation import Operation
+from lehr.query.describe import Description
+from lehr.query.describe import describe as look
 from lehr.wiring import registry_of
 
-if TYPE_CHECKING:
-    from lehr.model.operation import Operation
-    from lehr.query.describe import Description
 
-
-@click.command(
-    epilog="""
-    \b
-    Examples:
-      lehr describe web/process
-      lehr describe web/process -o yaml
+@command(
+    examples="""
+    lehr describe web/process
+    lehr describe web/process -o yaml
     """
 )
 @click.argument("asset", shell_complete=complete_asset)
 @reading_options("text", "json", "yaml")
 def describe(asset: str, form: str) -> None:
     """Show the intent of ASSET, where it is declared, its status in production, and its history."""
-    from lehr.cli.explanation_text import explanation_lines
-    from lehr.query.describe import describe as look
-
     with open_reading() as reading:
         found = look(reading, registry_of(reading.store, reading.partition), asset)
         if form != "text":
@@ -93,7 +89,6 @@ def _push(operation: Operation, now: float) -> tuple[str, ...]:
 
 def _document(found: Description) -> dict[str, Any]:
     from lehr.base.moments import plain
-    from lehr.cli.explanation_text import explanation_document
 
     return {
         "asset": found.document,

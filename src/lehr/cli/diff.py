@@ -6,37 +6,33 @@ import difflib
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 import msgspec
 
 from lehr.base.errors import LehrError
 from lehr.cli import formatting, terminal
+from lehr.cli.command import command
 from lehr.cli.explanation_text import value, values
 from lehr.cli.main import DIFFERENCES
 from lehr.cli.output import print_lines, show_document
 from lehr.cli.snapshots import IMPORTED, open_snapshot
 from lehr.cli.stored import open_reading, reading_options
-from lehr.query.compare import AssetComparison, Comparison, FieldChange, Kind
-
-if TYPE_CHECKING:
-    from lehr.query.partition_view import Reading
+from lehr.query.compare import AssetComparison, Comparison, FieldChange, Kind, changes_between, compare
+from lehr.query.partition_view import Reading
 
 
-@click.command(
-    epilog="""
-    \b
-    Examples:
-      lehr diff previous latest             changes of the newest incarnation
-      lehr diff 3 hello@7
-      lehr diff imported:hello@3 latest
-      lehr diff                             the newest incarnation against the files here
-      lehr diff latest --workdir ../intent -o markdown > comment.md
-      lehr diff previous latest --exit-code
-
-    Exits with 0; with --exit-code, with 3 if there are differences.
-    """
+@command(
+    examples="""
+    lehr diff previous latest             changes of the newest incarnation
+    lehr diff 3 hello@7
+    lehr diff imported:hello@3 latest
+    lehr diff                             the newest incarnation against the files here
+    lehr diff latest --workdir ../intent -o markdown > comment.md
+    lehr diff previous latest --exit-code
+    """,
+    notes="Exits with 0; with --exit-code, with 3 if there are differences.",
 )
 @click.argument("before", metavar="[A]", default="latest")
 @click.argument("after", metavar="[B]", required=False)
@@ -76,8 +72,6 @@ def diff(before: str, after: str | None, workdir: Path | None, exit_code: bool, 
 
 
 def _between(reading: Reading, before: str, after: str) -> Comparison:
-    from lehr.query.compare import compare
-
     one, other = reading.incarnation(before), reading.incarnation(after)
     changes = reading.intent.changes(reading.partition, one.sequence, other.sequence)
     return compare(one.name, other.name, changes)
@@ -85,8 +79,6 @@ def _between(reading: Reading, before: str, after: str) -> Comparison:
 
 def _between_whole(before: str, after: str) -> Comparison:
     """The same if one was imported: the changes in between are not known, so all assets are read."""
-    from lehr.query.compare import changes_between, compare
-
     with open_snapshot(before) as one, open_snapshot(after) as other:
         assets = {asset.id: asset for asset in other.assets()}
         return compare(one.name, other.name, tuple(changes_between(one.assets(), assets)))
@@ -97,7 +89,6 @@ def _with_working_tree(reading: Reading, before: str, directory: Path) -> Compar
 
     from lehr.cli.validate import require_valid
     from lehr.cli.working_tree import look_at
-    from lehr.query.compare import changes_between, compare
 
     one = reading.incarnation(before)
     tree = asyncio.run(look_at(directory, None))

@@ -9,20 +9,18 @@ import click
 
 from lehr import wiring
 from lehr.cli import terminal
+from lehr.cli.command import command
 from lehr.cli.output import output_option, show_text
 from lehr.cli.stored import found_state, named_store, open_store, running, state_option
 from lehr.control.prerequisites import Finding, Level, of_machine, of_state
 
 
-@click.command(
-    epilog="""
-    \b
-    Examples:
-      lehr doctor
-      lehr doctor --state /var/lib/lehr -o json
-
-    Exits with 1 if something that Lehr requires is missing.
-    """
+@command(
+    examples="""
+    lehr doctor
+    lehr doctor --state /var/lib/lehr -o json
+    """,
+    notes="Exits with 1 if something that Lehr requires is missing.",
 )
 @output_option("text", "json", "yaml")
 @state_option

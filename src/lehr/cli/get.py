@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from lehr.base.moments import plain
 from lehr.cli import formatting
 from lehr.cli.asset_query import AssetQuery, check, matching, query_options, show_intent, show_plan
 from lehr.cli.asset_watch import follow
+from lehr.cli.command import Group
+from lehr.cli.documents import of_decision, of_incarnation
 from lehr.cli.output import Column, Shape, bounded, show
 from lehr.cli.referrers import referrers
 from lehr.cli.stored import complete_asset, incarnation_option, list_options, open_reading
+from lehr.model.incarnation import Incarnation
+from lehr.model.operation import Operation
+from lehr.model.selector import Selector, parse_selector
+from lehr.query.asset_rows import Row, known_asset, parse_status, rows
+from lehr.query.asset_rows import orphans as find
+from lehr.query.partition_view import Reading
 
-if TYPE_CHECKING:
-    from lehr.model.incarnation import Incarnation
-    from lehr.model.selector import Selector
-    from lehr.query.asset_rows import Row
-    from lehr.query.partition_view import Reading
 
-
-class PrefixGroup(click.Group):
+class PrefixGroup(Group):
     """Commands that can be called by any unambiguous prefix of their names (`lehr get asset`)."""
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
@@ -36,14 +39,12 @@ class PrefixGroup(click.Group):
 
 @click.group(
     cls=PrefixGroup,
-    epilog="""
-    \b
-    Examples:
-      lehr get assets                    the status of every asset
-      lehr get assets --status Waiting
-      lehr get asset 'web-*' -o json
-      lehr get decisions web/process     the decisions about one asset
-      lehr get incarnations --limit 5
+    examples="""
+    lehr get assets                    the status of every asset
+    lehr get assets --status Waiting
+    lehr get asset 'web-*' -o json
+    lehr get decisions web/process     the decisions about one asset
+    lehr get incarnations --limit 5
     """,
 )
 def get() -> None:
@@ -51,17 +52,15 @@ def get() -> None:
 
 
 @get.command(
-    epilog="""
-    \b
-    Examples:
-      lehr get assets
-      lehr get assets 'web-*,type=lehr.File'
-      lehr get assets label:team=web --status Stalled -o wide
-      lehr get assets --incarnation hello@3        as declared then
-      lehr get assets --incarnation 2026-01-31T12:00Z
-      lehr get assets --filter "payload.replicas == 3"
-      lehr get assets --fields payload.path,addons --limit 100
-      lehr get assets --watch -o json
+    examples="""
+    lehr get assets
+    lehr get assets 'web-*,type=lehr.File'
+    lehr get assets label:team=web --status Stalled -o wide
+    lehr get assets --incarnation hello@3        as declared then
+    lehr get assets --incarnation 2026-01-31T12:00Z
+    lehr get assets --filter "payload.replicas == 3"
+    lehr get assets --fields payload.path,addons --limit 100
+    lehr get assets --watch -o json
     """
 )
 @click.argument("selector", required=False, shell_complete=complete_asset)
@@ -89,8 +88,6 @@ def assets(
     form: str,
 ) -> None:
     """List assets and their status. SELECTOR is an id, a pattern, type=T or label:K=V, joined by commas."""
-    from lehr.query.asset_rows import parse_status, rows
-
     asked = AssetQuery(selector, expression, fields, incarnation, cursor, explain_query)
     check(asked, status)
     wanted = None if status is None else parse_status(status)
@@ -120,37 +117,29 @@ get.add_command(referrers)
 
 
 @get.command(
-    epilog="""
-    \b
-    Examples:
-      lehr get orphans
-      lehr get orphans -o name
+    examples="""
+    lehr get orphans
+    lehr get orphans -o name
     """
 )
 @click.argument("selector", required=False)
 @list_options(None)
 def orphans(selector: str | None, limit: int | None, form: str) -> None:
     """List assets that intent has let go: still in production, but never touched by Lehr."""
-    from lehr.query.asset_rows import orphans as find
-
     with open_reading() as reading:
         shown = bounded(find(reading, _parsed(selector)), limit, "orphans")
         show(form, shown, _rows_shape(reading), nothing="no orphans")
 
 
 @get.command(
-    epilog="""
-    \b
-    Examples:
-      lehr get incarnations
-      lehr get incarnations --limit 1 -o json
+    examples="""
+    lehr get incarnations
+    lehr get incarnations --limit 1 -o json
     """
 )
 @list_options(20)
 def incarnations(limit: int, form: str) -> None:
     """List incarnations, newest first."""
-    from lehr.cli.documents import of_incarnation
-
     with open_reading() as reading:
         now = reading.now
         columns: list[Column[Incarnation]] = [
@@ -171,20 +160,15 @@ def incarnations(limit: int, form: str) -> None:
 
 
 @get.command(
-    epilog="""
-    \b
-    Examples:
-      lehr get operations
-      lehr get operations web/process --limit 3 -o wide
+    examples="""
+    lehr get operations
+    lehr get operations web/process --limit 3 -o wide
     """
 )
 @click.argument("asset", required=False, shell_complete=complete_asset)
 @list_options(50)
 def operations(asset: str | None, limit: int, form: str) -> None:
     """List pushes, newest first, optionally of one ASSET."""
-    from lehr.base.moments import plain
-    from lehr.model.operation import Operation
-
     with open_reading() as reading:
         now = reading.now
         columns: list[Column[Operation]] = [
@@ -207,18 +191,15 @@ def operations(asset: str | None, limit: int, form: str) -> None:
 
 
 @get.command(
-    epilog="""
-    \b
-    Examples:
-      lehr get decisions
-      lehr get decisions web/process -o yaml    with all verdicts and evidence
+    examples="""
+    lehr get decisions
+    lehr get decisions web/process -o yaml    with all verdicts and evidence
     """
 )
 @click.argument("asset", required=False, shell_complete=complete_asset)
 @list_options(50)
 def decisions(asset: str | None, limit: int, form: str) -> None:
     """List decisions, newest first, optionally about one ASSET."""
-    from lehr.cli.documents import of_decision
     from lehr.model.decision import Decision
 
     with open_reading() as reading:
@@ -245,8 +226,6 @@ def decisions(asset: str | None, limit: int, form: str) -> None:
 
 
 def _rows_shape(reading: Reading) -> Shape[Row]:
-    from lehr.base.moments import plain
-
     now = reading.now
     columns: list[Column[Row]] = [
         Column("id", lambda row: row.id),
@@ -263,14 +242,10 @@ def _rows_shape(reading: Reading) -> Shape[Row]:
 
 
 def _parsed(selector: str | None) -> Selector | None:
-    from lehr.model.selector import parse_selector
-
     return None if selector is None else parse_selector(selector)
 
 
 def _known(reading: Reading, asset: str) -> Any:
-    from lehr.query.asset_rows import known_asset
-
     return known_asset(reading, asset)[0].id
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -11,31 +11,28 @@ import click
 
 from lehr.base.errors import LehrError
 from lehr.cli import formatting, terminal
+from lehr.cli.command import command
 from lehr.cli.named_server import named_server
 from lehr.cli.output import print_lines, show_text
 from lehr.cli.stored import incarnation_option, open_reading, reading_options
-from lehr.query.graph import GeneratorGraph, GeneratorNode, ReferenceGraph
+from lehr.model.asset import Asset, AssetId, AssetKey
+from lehr.model.selector import Selector, parse_selector
+from lehr.model.types import Registry
+from lehr.query.graph import GeneratorGraph, GeneratorNode, ReferenceGraph, generator_graph, reference_graph
 from lehr.wiring import registry_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from lehr.cli.working_tree import WorkingTree
-    from lehr.model.asset import Asset, AssetId
     from lehr.model.provenance import DeclaredGenerator
-    from lehr.model.selector import Selector
-    from lehr.model.types import Registry
 
 
-@click.command(
-    epilog="""
-    \b
-    Examples:
-      lehr graph
-      lehr graph ../intent -o dot | dot -Tsvg > generators.svg
-      lehr graph --incarnation latest
-      lehr graph --assets 'web/*'
-      lehr graph --assets type=lehr.Process -o mermaid
+@command(
+    examples="""
+    lehr graph
+    lehr graph ../intent -o dot | dot -Tsvg > generators.svg
+    lehr graph --incarnation latest
+    lehr graph --assets 'web/*'
+    lehr graph --assets type=lehr.Process -o mermaid
     """
 )
 @click.argument("directory", metavar="[DIR]", required=False, type=click.Path(path_type=Path))
@@ -52,9 +49,6 @@ def graph(directory: Path | None, incarnation: str | None, selector: str | None,
     With --assets, show the references of the selected assets instead, including cycles. With
     --incarnation, show either as of an incarnation, which does not list generators that made nothing.
     """
-    from lehr.model.asset import AssetKey
-    from lehr.model.selector import parse_selector
-
     wanted = None if selector is None else parse_selector(selector)
     if incarnation is None:
         if named_server() is not None and directory is None:
@@ -101,8 +95,6 @@ def _show_references(
     look_up: Callable[[AssetId], Asset | None],
     known: Registry,
 ) -> None:
-    from lehr.query.graph import reference_graph
-
     found = reference_graph(filter(selector.matches, assets), look_up, known)
     if not found.assets:
         raise LehrError(
@@ -119,8 +111,6 @@ def _show_references(
 
 
 def _show_generators(form: str, assets: Iterable[Asset], declared: tuple[DeclaredGenerator, ...]) -> None:
-    from lehr.query.graph import generator_graph
-
     found = generator_graph(assets, declared)
     if form in DRAWINGS:
         print_lines(DRAWINGS[form](*generators_drawing(found)))

@@ -9,18 +9,17 @@ from pathlib import Path
 import click
 
 from lehr.base.errors import LehrError
+from lehr.cli.command import command
 from lehr.cli.output import Column, Shape, output_option, show
 from lehr.templates import IGNORE, TEMPLATES, write_template
 
 
-@click.command(
-    epilog="""
-    \b
-    Examples:
-      lehr init x && cd x && lehr run --once
-      lehr init --template web-service shop
-      lehr init .                          in an existing repository
-      lehr init --list-templates
+@command(
+    examples="""
+    lehr init x && cd x && lehr run --once
+    lehr init --template web-service shop
+    lehr init .                          in an existing repository
+    lehr init --list-templates
     """
 )
 @click.argument("directory", type=click.Path(path_type=Path, file_okay=False), required=False)
@@ -121,6 +120,6 @@ def _say_what_is_next(directory: Path, template: str, written: Sequence[str], *,
         ("lehr why --all", "show what is not as intended, and why"),
         ("lehr run", f"keep running; {saving} {TEMPLATES[template].change} and watch"),
     )
-    width = max(len(command) for command, _purpose in steps)
-    for command, purpose in steps:
-        click.echo(f"  {command.ljust(width)}  {purpose}")
+    width = max(len(call) for call, _purpose in steps)
+    for call, purpose in steps:
+        click.echo(f"  {call.ljust(width)}  {purpose}")

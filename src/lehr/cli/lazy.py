@@ -8,6 +8,8 @@ from typing import Any, NamedTuple, cast
 
 import click
 
+from lehr.cli.command import Group
+
 
 class Lazy(NamedTuple):
     """A command that is not imported yet: its location and its summary in `--help`."""
@@ -16,7 +18,7 @@ class Lazy(NamedTuple):
     summary: str
 
 
-class LazyGroup(click.Group):
+class LazyGroup(Group):
     """Commands in sections, each imported when it is called."""
 
     def __init__(self, *args: Any, sections: Mapping[str, Mapping[str, Lazy]], **kwargs: Any) -> None:

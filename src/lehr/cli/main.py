@@ -110,15 +110,12 @@ class Commands(LazyGroup):
     cls=Commands,
     sections=SECTIONS,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="""
-    \b
-    Examples:
-      lehr init x && cd x && lehr run --once   from nothing to production
-      lehr why --all                           what is not as intended, and why
-      lehr diff previous latest                changes of the newest incarnation
-
-    Exit codes: 0 success, 1 error, 2 invalid usage, 3 differences (with --exit-code).
+    examples="""
+    lehr init x && cd x && lehr run --once   from nothing to production
+    lehr why --all                           what is not as intended, and why
+    lehr diff previous latest                changes of the newest incarnation
     """,
+    notes="Exit codes: 0 success, 1 error, 2 invalid usage, 3 differences (with --exit-code).",
 )
 @click.version_option(__version__, message="%(prog)s %(version)s")
 @click.option(

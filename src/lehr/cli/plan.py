@@ -13,6 +13,7 @@ import click
 from lehr.base.blocking import Inline
 from lehr.base.errors import LehrError
 from lehr.cli import terminal
+from lehr.cli.command import command
 from lehr.cli.main import DIFFERENCES
 from lehr.cli.output import output_option, show_text
 from lehr.cli.stored import workspace_state_option
@@ -32,13 +33,11 @@ _COLOURS = {
 }
 
 
-@click.command(
-    epilog="""
-    \b
-    Examples:
-      lehr plan                  for the files here, committed or not
-      lehr plan ../intent -o json
-      lehr plan --exit-code      for scripts: 0 no changes, 3 changes, 1 not known
+@command(
+    examples="""
+    lehr plan                  for the files here, committed or not
+    lehr plan ../intent -o json
+    lehr plan --exit-code      for scripts: 0 no changes, 3 changes, 1 not known
     """
 )
 @click.argument("directory", metavar="[DIR]", default=".", type=click.Path(path_type=Path))

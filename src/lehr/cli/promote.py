@@ -10,6 +10,7 @@ import click
 
 from lehr.base.clock import SystemClock
 from lehr.base.errors import LehrError
+from lehr.cli.command import command
 from lehr.cli.formatting import first_of
 from lehr.cli.intent_edit import Editing, Target, committing, editing_options, show_commit, target_of
 from lehr.control.state_folder import named_state
@@ -24,17 +25,14 @@ if TYPE_CHECKING:
 _MOST = 5
 
 
-@click.command(
-    epilog="""
-    \b
-    Examples:
-      lehr promote staging@42 -m "Passed its tests"             in the workspace of production
-      lehr promote staging@latest --from ../staging -m "First promotion"
-      lehr promote staging@42 --from staging-42.incarnation --unconverged "Tested in the old cell" -m "..."
-      lehr promote staging@42 --in ssh://git@example.org/production.git --from /srv/staging -m "..."
-
-    Exits with 1 if it is refused; then nothing was written.
-    """
+@command(
+    examples="""
+    lehr promote staging@42 -m "Passed its tests"             in the workspace of production
+    lehr promote staging@latest --from ../staging -m "First promotion"
+    lehr promote staging@42 --from staging-42.incarnation --unconverged "Tested in the old cell" -m "..."
+    lehr promote staging@42 --in ssh://git@example.org/production.git --from /srv/staging -m "..."
+    """,
+    notes="Exits with 1 if it is refused; then nothing was written.",
 )
 @click.argument("incarnation", metavar="PARTITION@N")
 @click.option("-m", "--message", help="Commit message.")

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 import msgspec
 
+from lehr.cli.command import command
 from lehr.cli.output import Column, Shape, bounded, show
 from lehr.cli.stored import complete_asset, incarnation_option, list_options, open_reading, remote_store
+from lehr.query.partition_view import Reading
+from lehr.query.referrers import Behind, Referrer, behind_at, behind_now
+from lehr.query.referrers import referrers as find
 from lehr.wiring import registry_of
 
-if TYPE_CHECKING:
-    from lehr.query.partition_view import Reading
-    from lehr.query.referrers import Behind, Referrer
 
-
-@click.command(
-    epilog="""
-    \b
-    Examples:
-      lehr get referrers team/web
-      lehr get referrers team/web --field parent --tree    all teams below it
-      lehr get referrers db --field /addons/lehr.DependsOn/assets
-      lehr get referrers db --incarnation shop@3 -o json
+@command(
+    examples="""
+    lehr get referrers team/web
+    lehr get referrers team/web --field parent --tree    all teams below it
+    lehr get referrers db --field /addons/lehr.DependsOn/assets
+    lehr get referrers db --incarnation shop@3 -o json
     """
 )
 @click.argument("asset", shell_complete=complete_asset)
@@ -40,7 +36,6 @@ def referrers(
 ) -> None:
     """List the assets that refer to ASSET, and through which field; with --tree, also indirectly."""
     from lehr.query.asset_rows import known_asset
-    from lehr.query.referrers import referrers as find
 
     with open_reading() as reading:
         id = known_asset(reading, asset)[0].id
@@ -55,8 +50,6 @@ def referrers(
 
 
 def _behind(reading: Reading, incarnation: str | None) -> Behind:
-    from lehr.query.referrers import behind_at, behind_now
-
     if incarnation is None:
         return behind_now(reading)
     sequence = reading.incarnation(incarnation).sequence

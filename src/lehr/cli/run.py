@@ -10,6 +10,7 @@ from typing import Literal
 
 import click
 
+from lehr.cli.command import command
 from lehr.cli.formatting import duration
 from lehr.cli.serve import server_name_option
 from lehr.cli.stored import workspace_state_option
@@ -28,20 +29,19 @@ def _age(context: click.Context, option: click.Parameter, value: str) -> float:
     return seconds
 
 
-@click.command(
-    epilog="""
-    \b
-    Examples:
-      lehr run                               with the workspace in the current directory
-      lehr run --once --timeout 2m           exit once production is as intended
-      lehr run https://example.org/intent.git --branch main --state /var/lib/lehr
-      lehr run /srv/intent --source directory --poll 5s
-
+@command(
+    examples="""
+    lehr run                               with the workspace in the current directory
+    lehr run --once --timeout 2m           exit once production is as intended
+    lehr run https://example.org/intent.git --branch main --state /var/lib/lehr
+    lehr run /srv/intent --source directory --poll 5s
+    """,
+    notes="""
     From a git repository, only committed files are read. On SIGTERM it waits up to 30s for running
     pushes and exits with 0; a second SIGTERM exits immediately, and after a minute it exits by force
     with 1. On SIGHUP it checks the source, or exits if it was started from a terminal. With --once it
     exits with 0 if production is as intended, otherwise it prints what blocks and exits with 1.
-    """
+    """,
 )
 @click.argument("location", metavar="[DIR]", default=".")
 @workspace_state_option
@@ -173,15 +173,12 @@ def _secret(file: Path) -> str:
     Raises:
         LehrError: it cannot be read, or is empty.
     """
-    from lehr.base.errors import LehrError
+    from lehr.base.errors import LehrError, raised_as
 
     fix = "write the webhook secret of the git server into it, on one line"
-    try:
+    what, failures = f"the secret in {file} cannot be read", (OSError, UnicodeDecodeError)
+    with raised_as(LehrError, what, code="CLI132", fix=fix, on=failures):
         found = file.read_text().strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise LehrError(
-            f"the secret in {file} cannot be read", code="CLI132", why=str(error), fix=fix
-        ) from error
     if not found:
         raise LehrError(f"{file} contains no secret", code="CLI133", why="it is empty", fix=fix)
     return found

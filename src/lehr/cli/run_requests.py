@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
 from lehr.base.errors import LehrError
+from lehr.cli.command import command
 from lehr.cli.stored import complete_asset, state_folder, state_option
-
-if TYPE_CHECKING:
-    from lehr.control.messages import Answer, AnyRequest
+from lehr.control.messages import Answer, AnyRequest, Refresh, Retry
 
 _SYNC_SECONDS = 330.0  # the time limit of a generation
 
 
-def command(request: AnyRequest, *, timeout: float = 30.0) -> Answer:
+def send_request(request: AnyRequest, *, timeout: float = 30.0) -> Answer:
     """Send a command to the active `lehr run`, and return its answer, which is never an error.
 
     Raises:
@@ -29,12 +26,10 @@ def command(request: AnyRequest, *, timeout: float = 30.0) -> Answer:
     return answer
 
 
-@click.command(
-    epilog="""
-    \b
-    Examples:
-      lehr sync                          after a push to the source repository
-      lehr sync && lehr wait --timeout 2m
+@command(
+    examples="""
+    lehr sync                          after a push to the source repository
+    lehr sync && lehr wait --timeout 2m
     """
 )
 @state_option
@@ -47,10 +42,9 @@ def sync() -> None:
 
     from lehr.base.clock import SystemClock
     from lehr.cli.overview_text import refused
-    from lehr.control.messages import Refresh
     from lehr.model.attempt import Attempt, Publication
 
-    answer = command(Refresh(), timeout=_SYNC_SECONDS)
+    answer = send_request(Refresh(), timeout=_SYNC_SECONDS)
     attempt = msgspec.convert(answer.content, Attempt)
     if attempt.publication in (Publication.REFUSED, Publication.UNREADABLE):
         for line in refused(attempt, SystemClock().now()):
@@ -60,18 +54,14 @@ def sync() -> None:
     print(f"{attempt.publication}: {attempt.partition}@{attempt.sequence} is in force{changed}")
 
 
-@click.command(
-    epilog="""
-    \b
-    Examples:
-      lehr retry web/process    after fixing the cause of a stalled push
-      lehr retry all
+@command(
+    examples="""
+    lehr retry web/process    after fixing the cause of a stalled push
+    lehr retry all
     """
 )
 @click.argument("selector", shell_complete=complete_asset)
 @state_option
 def retry(selector: str) -> None:
     """Retry the assets of SELECTOR now, and forget their previous failures."""
-    from lehr.control.messages import Retry
-
-    print(command(Retry(selector=selector)).message)
+    print(send_request(Retry(selector=selector)).message)

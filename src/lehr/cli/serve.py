@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lehr.cli.active_run import state_of_folder
+from lehr.cli.command import command
 from lehr.cli.stored import named_store, state_folder, state_option
 
 if TYPE_CHECKING:
@@ -27,17 +28,14 @@ server_name_option = click.option(
 )
 
 
-@click.command(
-    epilog="""
-    \b
-    Examples:
-      lehr serve
-      lehr serve --listen 127.0.0.1:9000 --state /var/lib/lehr
-      lehr serve --server-name lehr.example.org    behind a proxy with that name
-      curl http://127.0.0.1:8470/v1/partitions
-
-    Exits with 0 on SIGTERM, and on SIGHUP if it was started from a terminal.
-    """
+@command(
+    examples="""
+    lehr serve
+    lehr serve --listen 127.0.0.1:9000 --state /var/lib/lehr
+    lehr serve --server-name lehr.example.org    behind a proxy with that name
+    curl http://127.0.0.1:8470/v1/partitions
+    """,
+    notes="Exits with 0 on SIGTERM, and on SIGHUP if it was started from a terminal.",
 )
 @click.option(
     "--listen",

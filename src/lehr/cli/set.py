@@ -7,27 +7,25 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
+from lehr.cli.command import command
 from lehr.cli.intent_edit import Editing, committing, editing_options, show_commit, target_of
 
 if TYPE_CHECKING:
     from lehr.editing import Change
 
 
-@click.command(
+@command(
     "set",
     context_settings={"ignore_unknown_options": True},  # VALUE may be -1
-    epilog="""
-    \b
-    Examples:
-      lehr set assets/web.yaml payload.replicas 5 -m "More traffic on Fridays"
-      lehr set assets.yaml '[id=web].payload.replicas' 5 --expect 3 -m "..."
-      lehr set assets/web.yaml payload.env.DEBUG '"1"' --add -m "..."
-      lehr set assets/web.yaml payload.ports.- 8081 --add --dry-run
-      lehr set assets/web.yaml payload.env.DEBUG --delete -m "..."
-      lehr set assets/web.yaml payload.replicas 5 --in ssh://git@example.org/intent.git -m "..."
-
-    Exits with 1 if the edit is refused; then nothing was written.
+    examples="""
+    lehr set assets/web.yaml payload.replicas 5 -m "More traffic on Fridays"
+    lehr set assets.yaml '[id=web].payload.replicas' 5 --expect 3 -m "..."
+    lehr set assets/web.yaml payload.env.DEBUG '"1"' --add -m "..."
+    lehr set assets/web.yaml payload.ports.- 8081 --add --dry-run
+    lehr set assets/web.yaml payload.env.DEBUG --delete -m "..."
+    lehr set assets/web.yaml payload.replicas 5 --in ssh://git@example.org/intent.git -m "..."
     """,
+    notes="Exits with 1 if the edit is refused; then nothing was written.",
 )
 @click.argument("file", metavar="FILE")
 @click.argument("path", metavar="PATH")

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from lehr.base.errors import LehrError
 from lehr.cli.stored import open_read_store, open_reading
-
-if TYPE_CHECKING:
-    from lehr.model.asset import Asset
-    from lehr.model.incarnation import Incarnation
-    from lehr.sdk.store import Store
+from lehr.model.asset import Asset
+from lehr.model.incarnation import Incarnation
+from lehr.sdk.store import Store
 
 IMPORTED = "imported:"
 """Prefix of the names of imported incarnations."""

@@ -3,29 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
-
-import click
+from typing import Any
 
 from lehr.cli import documents, formatting, terminal
 from lehr.cli.active_run import run_state
+from lehr.cli.command import command
 from lehr.cli.named_server import named_server
 from lehr.cli.output import show_text
+from lehr.cli.overview_text import held_back_line, overview_document, run_line
 from lehr.cli.stored import open_reading, reading_options, running_report, state_folder
-
-if TYPE_CHECKING:
-    from lehr.model.attempt import Attempt
-    from lehr.query.overview import Overview
-    from lehr.query.partition_view import Reading
-    from lehr.query.run_state import RunState
+from lehr.model.attempt import Attempt, Publication
+from lehr.query.overview import Overview, survey
+from lehr.query.partition_view import Reading
+from lehr.query.run_state import RunState
 
 
-@click.command(
-    epilog="""
-    \b
-    Examples:
-      lehr status
-      lehr status -o json
+@command(
+    examples="""
+    lehr status
+    lehr status -o json
     """
 )
 @reading_options("text", "json", "yaml")
@@ -34,8 +30,6 @@ def status(form: str) -> None:
 
     Exits with 0 whatever the status is. For scripts, use `lehr wait --timeout 0s`.
     """
-    from lehr.query.overview import survey
-
     folder = state_folder()
     report, run = running_report(folder), run_state()
     with open_reading() as reading:
@@ -45,8 +39,6 @@ def status(form: str) -> None:
 
 
 def _document(overview: Overview, report: dict[str, Any] | None, run: RunState) -> dict[str, Any]:
-    from lehr.cli.overview_text import overview_document
-
     running = None if report is None else documents.of_report(report)
     return {"run": documents.of_run_state(run), "running": running, **overview_document(overview)}
 
@@ -54,7 +46,6 @@ def _document(overview: Overview, report: dict[str, Any] | None, run: RunState) 
 def _lines(
     reading: Reading, overview: Overview, report: dict[str, Any] | None, run: RunState, place: str
 ) -> Iterator[str]:
-    from lehr.cli.overview_text import held_back_line, run_line
     from lehr.sdk.source import REMARK
 
     now, newest = reading.now, overview.newest
@@ -92,7 +83,6 @@ def _lines(
 
 def _newest(attempt: Attempt, now: float) -> str:
     """Result for the newest commit."""
-    from lehr.model.attempt import Publication
     from lehr.query.wait_conditions import refusal, revision_of
 
     revision = revision_of(attempt).removeprefix("the newest ")

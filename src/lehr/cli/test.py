@@ -2,34 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 import msgspec
 
+from lehr.base.diagnostics import Diagnostic, errors
 from lehr.cli import formatting
+from lehr.cli.command import command
 from lehr.cli.output import Column, Shape, output_option, show
 from lehr.model.declared_sources import WORKSPACE_FILE
 from lehr.wiring import known_types
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from lehr.base.diagnostics import Diagnostic
     from lehr.dry_run.examples import Declared, Trial
 
 
-@click.command(
-    epilog="""
-    \b
-    Examples:
-      lehr test
-      lehr test assets/policies.yaml
-      lehr test -o json                    for CI
-
-    Exits with 1 if an example fails.
-    """
+@command(
+    examples="""
+    lehr test
+    lehr test assets/policies.yaml
+    lehr test -o json                    for CI
+    """,
+    notes="Exits with 1 if an example fails.",
 )
 @click.argument("path", metavar="[PATH]", default=".", type=click.Path(path_type=Path))
 @output_option()
@@ -100,7 +97,6 @@ def _declared_in_workspace(directory: Path) -> Declared:
 
 def _require_none(diagnostics: Iterable[Diagnostic]) -> None:
     """Show `diagnostics` on stderr, and exit with 1 if one of them is an error."""
-    from lehr.base.diagnostics import errors
     from lehr.cli.diagnostics import refuse
 
     found = list(diagnostics)

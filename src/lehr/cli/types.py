@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import click
 import msgspec
 
+from lehr.cli.command import command
 from lehr.cli.output import Column, Shape, show, show_text
 from lehr.cli.stored import (
     found_state,
@@ -18,11 +18,10 @@ from lehr.cli.stored import (
     open_reading,
     reading_options,
 )
+from lehr.model.types import Registry
+from lehr.query.partition_view import choose_partition
+from lehr.query.types import FieldPage, TypePage, find, pages
 from lehr.wiring import known_types, registry_of
-
-if TYPE_CHECKING:
-    from lehr.model.types import Registry
-    from lehr.query.types import FieldPage, TypePage
 
 _WIDTH = 100
 
@@ -31,12 +30,10 @@ _incarnation_option = incarnation_option(
 )
 
 
-@click.command(
-    epilog="""
-    \b
-    Examples:
-      lehr types
-      lehr types -o name
+@command(
+    examples="""
+    lehr types
+    lehr types -o name
     """
 )
 @_incarnation_option
@@ -47,8 +44,6 @@ def types(form: str, incarnation: str | None) -> None:
     ROLE is the role of such assets: production, governance (they configure checks), reference (they only
     represent something that others refer to), or an addon to other assets.
     """
-    from lehr.query.types import pages
-
     shape: Shape[TypePage] = Shape(
         (
             Column("TYPE", lambda item: item.name),
@@ -64,13 +59,11 @@ def types(form: str, incarnation: str | None) -> None:
     show(form, pages(_known(incarnation)), shape, nothing="no types")
 
 
-@click.command(
-    epilog="""
-    \b
-    Examples:
-      lehr explain lehr.Process
-      lehr explain lehr.Process.ports
-      lehr explain lehr.Turndown -o json
+@command(
+    examples="""
+    lehr explain lehr.Process
+    lehr explain lehr.Process.ports
+    lehr explain lehr.Turndown -o json
     """
 )
 @click.argument("name", metavar="TYPE[.FIELD]")
@@ -78,8 +71,6 @@ def types(form: str, incarnation: str | None) -> None:
 @reading_options("text", "json", "yaml")
 def explain(name: str, form: str, incarnation: str | None) -> None:
     """Describe a type or one of its fields, and the values it accepts."""
-    from lehr.query.types import find
-
     page, field = find(_known(incarnation), name)
     lines = _told(page) if field is None else _told_field(page, field)
     show_text(form, lines, lambda: page if field is None else field)
@@ -87,8 +78,6 @@ def explain(name: str, form: str, incarnation: str | None) -> None:
 
 def _known(incarnation: str | None) -> Registry:
     """Types of this installation, and those that an incarnation declares if there is a state."""
-    from lehr.query.partition_view import choose_partition
-
     if incarnation is not None:
         with open_reading() as reading:
             sequence = reading.incarnation(incarnation).sequence

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 import click
 
 from lehr.cli import formatting, terminal
+from lehr.cli.command import command
+from lehr.cli.diagnostics import refuse, render, to_json
 from lehr.cli.output import output_option
 from lehr.cli.stored import has_store, named_store, open_store, workspace_state, workspace_state_option
 from lehr.wiring import MEMO_FILE
@@ -20,16 +22,13 @@ if TYPE_CHECKING:
     from lehr.store.claims import HostClaims
 
 
-@click.command(
-    epilog="""
-    \b
-    Examples:
-      lehr validate
-      lehr validate ../intent -o json      for editors and CI
-      lehr validate --clean                also check that the build is reproducible
-
-    Exits with 1 if there are errors; with warnings only, it exits with 0.
-    """
+@command(
+    examples="""
+    lehr validate
+    lehr validate ../intent -o json      for editors and CI
+    lehr validate --clean                also check that the build is reproducible
+    """,
+    notes="Exits with 1 if there are errors; with warnings only, it exits with 0.",
 )
 @click.argument("directory", metavar="[DIR]", default=".", type=click.Path(path_type=Path))
 @click.option(
@@ -52,7 +51,6 @@ def validate(directory: Path, clean: bool, form: str, state: Path | None) -> Non
     """
     import asyncio
 
-    from lehr.cli.diagnostics import render, to_json
     from lehr.cli.working_tree import look_at
 
     with beside(directory, state) as store:
@@ -100,8 +98,6 @@ def show_notes(tree: WorkingTree) -> None:
 
 def require_valid(tree: WorkingTree) -> None:
     """If the workspace could not be published, show the problems on stderr and exit with 1."""
-    from lehr.cli.diagnostics import refuse
-
     if not tree.valid:
         refuse(tree.diagnostics)
 

@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-import click
-
 from lehr import __version__
+from lehr.cli.command import command
 
 
-@click.command(
-    epilog="""
-    \b
-    Examples:
-      lehr version
-    """
-)
+@command(examples="lehr version")
 def version() -> None:
     """Print the version."""
     print(f"lehr {__version__}")

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import click
 
 from lehr.base.errors import LehrError
 from lehr.cli import formatting
 from lehr.cli.active_run import ActiveRun, active_run, seen
+from lehr.cli.command import command
 from lehr.cli.stored import complete_asset, named_partition, open_reading, partition_option, state_option
-
-if TYPE_CHECKING:
-    from lehr.model.attempt import Attempt
-    from lehr.query.partition_view import Reading
-    from lehr.query.wait_conditions import Unmet
+from lehr.model.attempt import Attempt
+from lehr.query.partition_view import Reading
+from lehr.query.wait_conditions import MET, Unmet, missing_run, not_at, unconverged, unpublished
 
 _POLL_SECONDS = 0.2
 _ASK_SECONDS = 1.0
@@ -30,16 +28,15 @@ Goal = Callable[["Reading"], "Unmet"]
 """The remaining obstacles of the awaited condition."""
 
 
-@click.command(
-    epilog="""
-    \b
-    Examples:
-      lehr wait --timeout 2m                          the newest commit, all assets
-      lehr wait web/process --for converged
-      lehr wait 'web/*' --for status=Waiting --timeout 10s
-      lehr wait --for incarnation=7
-      lehr wait --timeout 0s                          check without waiting
-
+@command(
+    examples="""
+    lehr wait --timeout 2m                          the newest commit, all assets
+    lehr wait web/process --for converged
+    lehr wait 'web/*' --for status=Waiting --timeout 10s
+    lehr wait --for incarnation=7
+    lehr wait --timeout 0s                          check without waiting
+    """,
+    notes="""
     First, the active `lehr run` checks the source, so that a commit made a moment ago counts. With
     --server, this waits for its next regular check.
 
@@ -52,7 +49,7 @@ Goal = Callable[["Reading"], "Unmet"]
       2  invalid usage
 
     --for incarnation=N also exits with 0 if N was published earlier, even if later commits were refused.
-    """
+    """,
 )
 @click.argument("selector", default="all", shell_complete=complete_asset)
 @click.option(
@@ -129,8 +126,6 @@ class _Wait:
             await clock.sleep(min(_POLL_SECONDS, rest))
 
     def _left(self, monotonic: float, now: float) -> Unmet:
-        from lehr.query.wait_conditions import MET, unpublished
-
         reading = self._open(now)
         if self._early and reading is not None and self._missing(reading) == MET:
             return MET
@@ -148,8 +143,6 @@ class _Wait:
         """Why there is no active `lehr run`; None if there is one."""
         from msgspec import structs
 
-        from lehr.query.wait_conditions import MET, missing_run
-
         if monotonic < self._active_until:
             return None
         run = self._run.state()
@@ -162,8 +155,6 @@ class _Wait:
 
     def _unlooked(self, monotonic: float) -> Unmet | None:
         """The obstacle until the source was checked after the wait began; None afterwards."""
-        from lehr.query.wait_conditions import Unmet
-
         if self._attempt is not None:
             return None
         if monotonic >= self._ask_at:
@@ -201,33 +192,25 @@ def _result(attempt: Attempt) -> tuple[object, ...]:
 def _missing(selector: str, goal: str, *, allow_pinned: bool) -> Goal:
     from lehr.model.decision import Status
     from lehr.model.selector import parse_selector
-    from lehr.query import wait_conditions
     from lehr.query.asset_rows import selected
 
     name, _, value = goal.partition("=")
     chosen = parse_selector(selector)
     if goal == "converged":
-        return lambda reading: wait_conditions.unconverged(
-            reading, selected(reading, chosen), allow_pinned=allow_pinned
-        )
+        return lambda reading: unconverged(reading, selected(reading, chosen), allow_pinned=allow_pinned)
     if name == "incarnation" and value.isdecimal():
         return lambda reading: _not_published(reading, int(value))
     if name == "status":
         status = next((item for item in Status if item.lower() == value.lower()), None)
         if status is not None:
-            return lambda reading: wait_conditions.Unmet(
-                tuple(
-                    f"{row.id}: {row.status}"
-                    for row in wait_conditions.not_at(selected(reading, chosen), status)
-                )
+            return lambda reading: Unmet(
+                tuple(f"{row.id}: {row.status}" for row in not_at(selected(reading, chosen), status))
             )
     known = ", ".join(Status)
     raise click.UsageError(f"--for must be converged, incarnation=N or status=S; S is one of {known}.")
 
 
 def _not_published(reading: Reading, sequence: int) -> Unmet:
-    from lehr.query.wait_conditions import MET, Unmet
-
     newest = reading.newest()
     if newest is not None and newest.sequence >= sequence:
         return MET

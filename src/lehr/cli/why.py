@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from lehr.cli.active_run import run_state
+from lehr.cli.command import command
 from lehr.cli.output import show_text
 from lehr.cli.stored import complete_asset, open_reading, reading_options, running_report, state_folder
-
-if TYPE_CHECKING:
-    from lehr.query.partition_view import Reading
-    from lehr.query.run_state import RunState
+from lehr.query.partition_view import Reading
+from lehr.query.run_state import RunState
 
 
-@click.command(
-    epilog="""
-    \b
-    Examples:
-      lehr why web/process     what blocks it, or which push brought it there
-      lehr why --all           everything that is not settled, and what blocks it
-      lehr why --all -o json
+@command(
+    examples="""
+    lehr why web/process     what blocks it, or which push brought it there
+    lehr why --all           everything that is not settled, and what blocks it
+    lehr why --all -o json
     """
 )
 @click.argument("asset", required=False, shell_complete=complete_asset)

@@ -13,7 +13,7 @@ import structlog
 
 from lehr.base.chance import Chance
 from lehr.base.clock import Clock
-from lehr.base.errors import LehrError, WaitingError
+from lehr.base.errors import LehrError, WaitingError, raised_as
 from lehr.client.deltas import Delta
 from lehr.client.informer import SharedInformer
 from lehr.client.queue import WorkQueue
@@ -148,15 +148,10 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
         if self.asset is None:
             raise LehrError(f"{self.id} has no payload", code="CLI166", why="intent does not contain it")
         payload = self.asset.document()["payload"]
-        try:
+        what = f"the payload of {self.id} is not a {kind.__name__}"
+        fix = f"give {kind.__name__} the fields listed by `lehr explain {self.asset.type}`"
+        with raised_as(LehrError, what, code="CLI167", fix=fix, on=msgspec.ValidationError):
             return msgspec.convert(payload, kind)
-        except msgspec.ValidationError as error:
-            raise LehrError(
-                f"the payload of {self.id} is not a {kind.__name__}",
-                code="CLI167",
-                why=str(error),
-                fix=f"give {kind.__name__} the fields listed by `lehr explain {self.asset.type}`",
-            ) from error
 
 
 Reconciler = Callable[[Request], Awaitable[float | None]]

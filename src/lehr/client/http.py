@@ -11,12 +11,13 @@ from urllib.parse import quote, urlencode, urlsplit
 
 import h11
 
-from lehr.base.errors import LehrError, StalledError, TransientError
+from lehr.base.errors import LehrError, StalledError, TransientError, raised_as
 from lehr.client.wire import LIST_AGAIN, Problem, decode_batch, decode_page, decode_problem
 from lehr.model.asset import Asset, Partition
 from lehr.model.reason import Reason
 from lehr.sdk.watch import Batch, ListAgainError, Listing
 
+_LOST = (OSError, TimeoutError, h11.RemoteProtocolError, EOFError)
 _READ = 65_536
 _MOST_LINE = 256 * 2**20
 """Maximum bytes of one batch; a server that sends more is not trusted."""
@@ -94,7 +95,8 @@ class HttpWatch:
             StalledError: the server will never answer this request.
         """
         query = urlencode({name: value for name, value in asked.items() if value != ""})
-        try:
+        what, fix = f"{self._host}:{self._port} cannot be reached", "check that `lehr serve` is running there"
+        with raised_as(TransientError, what, code="CLI164", fix=fix, on=_LOST):
             async with self._connected() as connection:
                 await connection.send(f"{self._root}/{path}?{query}")
                 status = await connection.status()
@@ -103,13 +105,6 @@ class HttpWatch:
                     raise _error(decode_problem(status, content), asked.get("after", 0))
                 async for part in connection.parts():
                     yield part
-        except (OSError, TimeoutError, h11.RemoteProtocolError, EOFError) as error:
-            raise TransientError(
-                f"{self._host}:{self._port} cannot be reached",
-                code="CLI164",
-                why=str(error) or type(error).__name__,
-                fix="check that `lehr serve` is running there",
-            ) from error
 
     @contextlib.asynccontextmanager
     async def _connected(self) -> AsyncIterator[_Connection]:

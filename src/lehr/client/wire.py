@@ -11,7 +11,7 @@ import msgspec
 
 from lehr.base.diagnostics import Position
 from lehr.base.digest import Digest, digest_all
-from lehr.base.errors import TransientError
+from lehr.base.errors import TransientError, raised_as
 from lehr.model.asset import Asset, AssetId
 from lehr.model.provenance import Annotated, Derivation
 from lehr.sdk.watch import Batch
@@ -165,10 +165,9 @@ def decode_batch(line: bytes) -> Batch | Problem:
     Raises:
         TransientError: it was damaged in transit.
     """
-    try:
+    what = "the line is not a valid batch"
+    with raised_as(TransientError, what, code="SDK109", on=msgspec.DecodeError):
         found = _batch.decode(line)
-    except msgspec.DecodeError as error:
-        raise TransientError("the line is not a valid batch", code="SDK109", why=str(error)) from error
     if found.problem is not None:
         return found.problem
     return Batch(found.sequence, tuple(item.asset() for item in found.changed), found.gone)
@@ -180,10 +179,9 @@ def decode_page(content: bytes) -> tuple[int, list[Asset], str]:
     Raises:
         TransientError: it was damaged in transit.
     """
-    try:
+    what = "the response is not a valid listing"
+    with raised_as(TransientError, what, code="SDK110", on=msgspec.DecodeError):
         found = _page.decode(content)
-    except msgspec.DecodeError as error:
-        raise TransientError("the response is not a valid listing", code="SDK110", why=str(error)) from error
     return found.sequence, [item.asset() for item in found.assets], found.cursor
 
 

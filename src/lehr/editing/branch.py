@@ -11,7 +11,7 @@ import pygit2
 
 from lehr.base.clock import Clock
 from lehr.base.errors import LehrError, StalledError, TransientError, raised_as
-from lehr.editing.commits import CommitWriter, Draft, common_folder, read_file
+from lehr.editing.commits import GIT_SECONDS, CommitWriter, Draft, common_folder, read_file
 from lehr.editing.folder_lock import locked
 from lehr.editing.places import MovedError, Tip
 from lehr.model.incarnation import SourceRevision
@@ -60,17 +60,14 @@ class LocalBranch:
         inside: directory in it that files are relative to; "" for its root.
     """
 
-    def __init__(
-        self, path: Path, branch: str | None, inside: str, *, clock: Clock, timeout: float = 120.0
-    ) -> None:
+    def __init__(self, path: Path, branch: str | None, inside: str, *, clock: Clock) -> None:
         self._path = path
         self._origin = LocalRepository(path)
         self._origin.tip("HEAD") if branch is None else self._origin.tip(_ref(branch))
         self._repository = _opened(path)
         self._ref = _checked_out(self._repository, path) if branch is None else _ref(branch)
         self._inside = inside
-        self._timeout = timeout
-        self._writer = CommitWriter(self._repository, str(path), clock, timeout)
+        self._writer = CommitWriter(self._repository, str(path), clock)
 
     @property
     def name(self) -> str:
@@ -178,7 +175,7 @@ class LocalBranch:
 
     def _git(self, *arguments: str, at: Path | None = None) -> bytes:
         place = ["-C", str(at)] if at is not None else [f"--git-dir={self._repository.path}"]
-        return run_git([*place, *arguments], timeout=self._timeout, location=str(self._path))
+        return run_git([*place, *arguments], timeout=GIT_SECONDS, location=str(self._path))
 
 
 class RemoteBranch:
@@ -191,20 +188,10 @@ class RemoteBranch:
         mirror: where fetched objects are kept.
     """
 
-    def __init__(
-        self,
-        location: str,
-        branch: str | None,
-        inside: str,
-        mirror: Path,
-        *,
-        clock: Clock,
-        timeout: float = 120.0,
-    ) -> None:
+    def __init__(self, location: str, branch: str | None, inside: str, mirror: Path, *, clock: Clock) -> None:
         self._location = location
         self._path = mirror
-        self._mirror = Mirror(mirror, timeout=timeout)
-        self._timeout = timeout
+        self._mirror = Mirror(mirror, timeout=GIT_SECONDS)
         self._clock = clock
         self._inside = inside
         self._ref = self._default() if branch is None else _ref(branch)
@@ -223,7 +210,7 @@ class RemoteBranch:
         return BranchTip(self._mirror.repository, commit, self._inside, self.name)
 
     def write(self, tip: Tip, contents: Mapping[str, bytes], message: str, author: str | None) -> str:
-        writer = CommitWriter(self._mirror.repository, str(self._path), self._clock, self._timeout)
+        writer = CommitWriter(self._mirror.repository, str(self._path), self._clock)
         commit = writer.commit(Draft(tip.id, _under(self._inside, contents), message, author))
         lease = f"--force-with-lease={self._ref}:{tip.id}"  # a branch that was reset stays reset
         try:
@@ -257,7 +244,7 @@ class RemoteBranch:
         )
 
     def _git(self, *arguments: str) -> bytes:
-        return run_git(list(arguments), timeout=self._timeout, location=self._location)
+        return run_git(list(arguments), timeout=GIT_SECONDS, location=self._location)
 
 
 def _refused(name: str, err: LehrError) -> LehrError:

@@ -15,6 +15,9 @@ from lehr.base.durable import sync
 from lehr.base.errors import StalledError, raised_as
 from lehr.sources.command import run_git
 
+GIT_SECONDS = 120.0
+"""Maximum seconds of one git command."""
+
 _AUTHOR = re.compile(r"\s*([^<>\n]+?)\s*<([^<>\s]+)>\s*")
 _FILES = {pygit2.enums.FileMode.BLOB, pygit2.enums.FileMode.BLOB_EXECUTABLE}
 
@@ -68,11 +71,10 @@ def common_folder(repository: pygit2.Repository) -> Path:
 class CommitWriter:
     """Writes commits durably into a repository, without a ref to them."""
 
-    def __init__(self, repository: pygit2.Repository, location: str, clock: Clock, timeout: float) -> None:
+    def __init__(self, repository: pygit2.Repository, location: str, clock: Clock) -> None:
         self._repository = repository
         self._location = location
         self._clock = clock
-        self._timeout = timeout
 
     def commit(self, draft: Draft) -> str:
         """Id of a new commit.
@@ -146,7 +148,7 @@ class CommitWriter:
         try:
             written = run_git(
                 [f"--git-dir={self._repository.path}", "commit-tree", "-S", "-p", draft.parent, str(tree)],
-                timeout=self._timeout,
+                timeout=GIT_SECONDS,
                 location=self._location,
                 feed=draft.message.encode(),
                 variables=variables,

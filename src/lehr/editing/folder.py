@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import stat
-import tempfile
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 
 from lehr.base.clock import Clock
-from lehr.base.durable import sync
+from lehr.base.durable import replace
 from lehr.base.errors import StalledError, raised_as
 from lehr.editing.folder_lock import locked
 from lehr.editing.places import MovedError, Tip
@@ -69,7 +66,9 @@ class Folder:
             what = f"{self._path / file} cannot be written"
             fix = "check that this user can write there and that there is free space"
             with raised_as(StalledError, what, code="EDT120", fix=fix):
-                _replace(self._path / file, content)
+                before = (self._path / file).stat()
+                mode, owner = stat.S_IMODE(before.st_mode), (before.st_uid, before.st_gid)
+                replace(self._path / file, content, mode, owner)
         return ""
 
 
@@ -87,22 +86,3 @@ def _content(folder: Path, file: str) -> bytes | None:
             )
     with raised_as(StalledError, f"{path} cannot be read", code="EDT122", fix="let this user read it"):
         return path.read_bytes() if path.is_file() else None
-
-
-def _replace(path: Path, content: bytes) -> None:
-    """Replace the file by `content`, with the same mode and, if possible, the same owner."""
-    before = path.stat()
-    descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-            os.fchmod(file.fileno(), stat.S_IMODE(before.st_mode))
-            with contextlib.suppress(PermissionError):  # only root may change a file's owner
-                os.fchown(file.fileno(), before.st_uid, before.st_gid)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(name, path)
-    except BaseException:
-        os.unlink(name)
-        raise
-    sync(path.parent)

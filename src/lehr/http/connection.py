@@ -10,7 +10,7 @@ from urllib.parse import quote, urlencode, urlsplit
 
 import msgspec
 
-from lehr.base.errors import LehrError, StalledError, TransientError
+from lehr.base.errors import LehrError, StalledError, TransientError, raised_as
 from lehr.base.moments import decode
 from lehr.client.wire import OTHER, Problem, decode_problem
 from lehr.model.attempt import Attempt
@@ -88,15 +88,10 @@ class Server:
 
     def asked(self, path: str, kind: type[T], asked: Mapping[str, Any] | None = None) -> T:
         """A parsed response. Raises as `ask` does."""
-        try:
+        what = f"the response of {self.url} cannot be parsed"
+        fix = "check that it is `lehr serve` of the same version"
+        with raised_as(StalledError, what, code="HTP108", fix=fix, on=msgspec.DecodeError):
             return decode(self.ask(path, asked), kind)
-        except msgspec.DecodeError as error:
-            raise StalledError(
-                f"the response of {self.url} cannot be parsed",
-                code="HTP108",
-                why=str(error),
-                fix="check that it is `lehr serve` of the same version",
-            ) from error
 
     def run_state(self) -> RunState:
         """The state of the server's `lehr run`."""

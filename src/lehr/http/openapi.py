@@ -44,6 +44,7 @@ RunStates = Callable[[], RunState]
 """The current state of the `lehr run` of the served state. Called in a thread."""
 
 
+_HEALTH = "Whether the server and its store answer."
 _RUN = "Whether a `lehr run` is active on this state, and when it last checked the source and production."
 
 
@@ -52,17 +53,15 @@ def of_server(run_state: RunStates, document: msgspec.Raw) -> Catalogue:
     found = Catalogue()
     tag = digest_bytes(bytes(document))[:16]
 
-    @found.answered_by(
-        HEALTH_PATH, "health", "Whether the server and its store answer.", NoParameters, Health, apart=True
-    )
+    @found.answered_by(HEALTH_PATH, _HEALTH, NoParameters, Health, name="health", apart=True)
     def _health(question: Question, _asked: NoParameters) -> Answer:
         return Answer(lambda: Health("ok", len(question.store.intent.partitions()), run_state().active))
 
-    @found.answered_by(RUN_PATH, "run", _RUN, NoParameters, RunState, apart=True)
+    @found.answered_by(RUN_PATH, _RUN, NoParameters, RunState, apart=True)
     def _run(_question: Question, _asked: NoParameters) -> Answer:
         return Answer(run_state)
 
-    @found.answered_by(OPENAPI_PATH, "openapi", "This document.", NoParameters, dict[str, Any])
+    @found.answered_by(OPENAPI_PATH, "This document.", NoParameters, dict[str, Any], name="openapi")
     def _description(_question: Question, _asked: NoParameters) -> Answer:
         return Answer(lambda: document, tag)
 

@@ -140,18 +140,25 @@ class Catalogue(list[Resource]):
     def answered_by(
         self,
         path: str,
-        name: str,
         summary: str,
         parameters: type[Parameters],
         answers: Any,
         *,
+        name: str = "",
         whole: bool = False,
         apart: bool = False,
     ) -> Callable[[Callable[[Question, Parameters], Answer]], None]:
-        """A resource whose answer may have a tag."""
+        """A resource whose answer may have a tag.
+
+        Args:
+            path: below that of a partition, unless it begins with a slash.
+            name: by default the last part of the path.
+        """
+        full = path if path.startswith("/") else f"{PARTITION_PATH}/{path}"
+        title = name or path.rpartition("/")[2]
 
         def add(answer: Callable[[Question, Parameters], Answer]) -> None:
-            self.append(Resource(path, name, summary, parameters, answers, answer, whole, apart))
+            self.append(Resource(full, title, summary, parameters, answers, answer, whole, apart))
 
         return add
 
@@ -172,7 +179,6 @@ class Catalogue(list[Resource]):
                 reading = question.reading(asked.partition)
                 return Answer(lambda: read(reading, asked))
 
-            whole_path = f"{PARTITION_PATH}/{path}"
-            self.append(Resource(whole_path, name or path, summary, parameters, answers, answer, whole))
+            self.answered_by(path, summary, parameters, answers, name=name, whole=whole)(answer)
 
         return add

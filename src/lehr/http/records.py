@@ -208,7 +208,7 @@ def _addon_since(reading: Reading, asked: OfAddon) -> Since:
     return Since(reading.intent.addon_since(_key(reading, asked.asset), asked.addon))
 
 
-@RECORDS.answered_by("/v1/usage", "usage", "How much of a limit is used.", OfUsage, Usage)
+@RECORDS.answered_by("/v1/usage", "How much of a limit is used.", OfUsage, Usage)
 def _usage(question: Question, asked: OfUsage) -> Answer:
     reservation = Reservation(asked.key, 0, asked.window, asked.once)
     return Answer(lambda: Usage(*question.store.records.usage(reservation, question.clock.now(), asked.but)))
@@ -272,19 +272,17 @@ def _audit(reading: Reading, asked: OfLatest) -> list[AuditEntry]:
     return reading.records.audit(reading.partition, asked.limit)
 
 
-@RECORDS.answered_by(
-    "/v1/imported", "imported", "Imported incarnations of other states.", NoParameters, list[Imported]
-)
+@RECORDS.answered_by("/v1/imported", "Imported incarnations of other states.", NoParameters, list[Imported])
 def _imported(question: Question, _asked: NoParameters) -> Answer:
     return Answer(question.store.intent.imported)
 
 
 @RECORDS.answered_by(
     "/v1/imported/{name}/assets",
-    "imported-assets",
     "Assets of an imported incarnation, by id.",
     OfImported,
     list[AssetDocument],
+    name="imported-assets",
 )
 def _imported_assets(question: Question, asked: OfImported) -> Answer:
     intent = question.store.intent

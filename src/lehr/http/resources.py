@@ -55,15 +55,13 @@ class PartitionDocument(msgspec.Struct, frozen=True):
     newest: Incarnation | None
 
 
-@RESOURCES.answered_by(
-    "/v1/partitions", "partitions", "All partitions.", NoParameters, list[PartitionDocument]
-)
+@RESOURCES.answered_by("/v1/partitions", "All partitions.", NoParameters, list[PartitionDocument])
 def _partitions(question: Question, _asked: NoParameters) -> Answer:
     intent = question.store.intent
     return Answer(lambda: [PartitionDocument(name, intent.newest(name)) for name in intent.partitions()])
 
 
-@RESOURCES.answered_by(PARTITION_PATH, "partition", "A partition.", OfPartition, PartitionDocument)
+@RESOURCES.answered_by(PARTITION_PATH, "A partition.", OfPartition, PartitionDocument, name="partition")
 def _partition(question: Question, asked: OfPartition) -> Answer:
     reading = question.reading(asked.partition)
     return Answer(lambda: PartitionDocument(reading.partition, reading.newest()))
@@ -81,11 +79,7 @@ class OfIncarnation(OfPartition, frozen=True):
 
 
 @RESOURCES.answered_by(
-    f"{PARTITION_PATH}/incarnations/{{at}}",
-    "incarnation",
-    "The header of an incarnation.",
-    OfIncarnation,
-    Incarnation,
+    "incarnations/{at}", "The header of an incarnation.", OfIncarnation, Incarnation, name="incarnation"
 )
 def _incarnation(question: Question, asked: OfIncarnation) -> Answer:
     header = incarnation_at(question.reading(asked.partition), asked.at)
@@ -124,13 +118,7 @@ class AssetPage(msgspec.Struct, frozen=True):
     plan: Plan | None = None
 
 
-@RESOURCES.answered_by(
-    f"{PARTITION_PATH}/assets",
-    "assets",
-    "Assets of an incarnation, by id, page by page.",
-    OfAssets,
-    AssetPage,
-)
+@RESOURCES.answered_by("assets", "Assets of an incarnation, by id, page by page.", OfAssets, AssetPage)
 def _assets(question: Question, asked: OfAssets) -> Answer:
     reading = question.reading(asked.partition)
     begun = asked.cursor
@@ -177,7 +165,7 @@ class OfAsset(OfPartition, frozen=True):
     fields: Fields = ""
 
 
-@RESOURCES.answered_by(f"{PARTITION_PATH}/assets/{{id}}", "asset", "An asset.", OfAsset, AssetDocument)
+@RESOURCES.answered_by("assets/{id}", "An asset.", OfAsset, AssetDocument, name="asset")
 def _asset(question: Question, asked: OfAsset) -> Answer:
     reading = question.reading(asked.partition)
     header, fields = each_of(lambda: incarnation_at(reading, asked.at), lambda: _fields(asked.fields))
@@ -207,9 +195,7 @@ class OfReferrers(OfPartition, frozen=True):
     at: At = "latest"
 
 
-@RESOURCES.answered_by(
-    f"{PARTITION_PATH}/referrers", "referrers", "Referrers of an asset.", OfReferrers, list[Referrer]
-)
+@RESOURCES.answered_by("referrers", "Referrers of an asset.", OfReferrers, list[Referrer])
 def _referrers(question: Question, asked: OfReferrers) -> Answer:
     reading = question.reading(asked.partition)
     newest = reading.newest()
@@ -236,13 +222,7 @@ class OfBlame(OfPartition, frozen=True):
     at: At = "latest"
 
 
-@RESOURCES.answered_by(
-    f"{PARTITION_PATH}/blame",
-    "blame",
-    "The files, lines and commits that an asset comes from.",
-    OfBlame,
-    Blame,
-)
+@RESOURCES.answered_by("blame", "The files, lines and commits that an asset comes from.", OfBlame, Blame)
 def _blame(question: Question, asked: OfBlame) -> Answer:
     reading = question.reading(asked.partition)
     header = incarnation_at(reading, asked.at)
@@ -257,12 +237,7 @@ def _blame(question: Question, asked: OfBlame) -> Answer:
 
 
 @RESOURCES.answered_by(
-    f"{PARTITION_PATH}/compare",
-    "compare",
-    "How two incarnations differ, field by field.",
-    OfComparison,
-    Comparison,
-    whole=True,
+    "compare", "How two incarnations differ, field by field.", OfComparison, Comparison, whole=True
 )
 def _compare(question: Question, asked: OfComparison) -> Answer:
     reading = question.reading(asked.partition)

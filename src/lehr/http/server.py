@@ -16,7 +16,7 @@ from starlette.types import Scope
 
 from lehr.base.blocking import Threads
 from lehr.base.clock import Clock
-from lehr.base.errors import LehrError
+from lehr.base.errors import LehrError, raised_as
 from lehr.http.application import Application
 from lehr.http.hooks import Hook
 from lehr.http.limits import Limits
@@ -249,7 +249,8 @@ def _allowed(wanted: int) -> int:
 
 @contextlib.contextmanager
 def _listening(address: Address) -> Iterator[socket.socket]:
-    try:
+    fix = "choose another address with --listen"
+    with raised_as(LehrError, f"cannot listen on {address}", code="HTP125", fix=fix):
         family, kind, number, _name, place = socket.getaddrinfo(
             address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
@@ -261,12 +262,5 @@ def _listening(address: Address) -> Iterator[socket.socket]:
         except BaseException:
             listening.close()
             raise
-    except OSError as error:
-        raise LehrError(
-            f"cannot listen on {address}",
-            code="HTP125",
-            why=error.strerror or str(error),
-            fix="choose another address with --listen",
-        ) from error
     with listening:
         yield listening

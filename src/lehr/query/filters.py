@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import astuple
 
-from lehr.base.errors import LehrError
+from lehr.base.errors import LehrError, raised_as
 from lehr.cel import Compiled, NoAnswerError, compile_question, no_condition
 from lehr.cel.closures import closure_of, framed
 from lehr.cel.tree import Call, Constant, Fold, ListOf, Node, Select, Variable, folds_within, parts_of, walk
@@ -102,15 +102,10 @@ class Filter:
             LehrError: it cannot be parsed.
         """
         self.text = text
-        try:
+        fix = f"write a CEL expression over id, type, payload and addons: {_EXAMPLE}"
+        what = f"the filter {text!r} cannot be parsed"
+        with raised_as(LehrError, what, code="QRY103", fix=fix, on=ValueError):
             compiled = compile_question(text, VARIABLES)
-        except ValueError as error:
-            raise LehrError(
-                f"the filter {text!r} cannot be parsed",
-                code="QRY103",
-                why=str(error),
-                fix=f"write a CEL expression over id, type, payload and addons: {_EXAMPLE}",
-            ) from error
         self.fast = compiled.fast
         self.bounds = ANYWHERE if compiled.tree is None else _bounds(compiled.tree)
         parts = [] if compiled.tree is None else list(walk(compiled.tree))

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
+from lehr.base.cycles import shortest_cycle
 from lehr.model.asset import Asset, AssetId
 from lehr.model.provenance import DeclaredGenerator, Derivation, Reads
 from lehr.model.selector import selector_of
@@ -184,7 +185,7 @@ def circles(edges: Iterable[Edge]) -> list[tuple[AssetId, ...]]:
     found: list[tuple[AssetId, ...]] = []
     met: set[AssetId] = set()
     for start in sorted(ahead):
-        circle = () if start in met else _circle(ahead, start)
+        circle = () if start in met else shortest_cycle(start, lambda id: ahead.get(id, ()))
         met.update(circle)
         if circle and len(found) < _MOST_CIRCLES:
             found.append(circle)
@@ -205,22 +206,3 @@ def _drop_loose_ends(ahead: dict[AssetId, list[AssetId]]) -> None:
             if not left[source]:
                 del ahead[source]
                 loose.append(source)
-
-
-def _circle(ahead: Mapping[AssetId, list[AssetId]], start: AssetId) -> tuple[AssetId, ...]:
-    """A shortest path from `start` back to it, both included; empty if there is none."""
-    came_from: dict[AssetId, AssetId] = {}
-    queue = [start]
-    for id in queue:
-        for target in ahead.get(id, ()):
-            if target not in came_from:
-                came_from[target] = id
-                queue.append(target)
-        if start in came_from:
-            break
-    else:
-        return ()
-    way = [start, came_from[start]]
-    while way[-1] != start:
-        way.append(came_from[way[-1]])
-    return tuple(way[::-1])

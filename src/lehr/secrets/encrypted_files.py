@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,6 +10,7 @@ from typing import Any
 import msgspec
 import yaml
 
+from lehr.base.durable import replace
 from lehr.base.errors import LehrError, StalledError, raised_as
 from lehr.secrets import age
 from lehr.secrets.decrypted_value import AGE, document_in
@@ -119,7 +118,7 @@ class Keeping:
         place = self._workspace / path
         with raised_as(LehrError, f"{path} cannot be written", code="SEC113"):
             place.parent.mkdir(parents=True, exist_ok=True)
-            _replace(place, encrypted)
+            replace(place, encrypted, 0o644)
 
     def _ciphertext(self, path: str) -> bytes:
         place = self._workspace / path
@@ -167,17 +166,3 @@ def with_value(content: bytes, path: str, key: Sequence[str], value: str) -> byt
     if path.removesuffix(AGE).endswith(".json"):
         return msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
     return yaml.safe_dump(document, sort_keys=False, allow_unicode=True, encoding="utf-8")
-
-
-def _replace(place: Path, encrypted: bytes) -> None:
-    descriptor, temporary = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}.")
-    try:
-        with open(descriptor, "wb") as file:
-            file.write(encrypted)
-            os.fchmod(file.fileno(), 0o644)
-            os.fsync(file.fileno())
-        os.replace(temporary, place)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        raise

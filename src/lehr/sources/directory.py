@@ -47,7 +47,6 @@ class DirectorySource(ArchivedSource):
         archive: where the contents of kept revisions are or will be stored.
         exclude: names that are left out at any depth; with a leading slash, one path from the root.
         poll_seconds: time between two hints of `changes`.
-        max_bytes: limit of the total size of all files, which are held in memory.
     """
 
     def __init__(
@@ -58,14 +57,12 @@ class DirectorySource(ArchivedSource):
         clock: Clock,
         exclude: tuple[str, ...] = EXCLUDED,
         poll_seconds: float = 2.0,
-        max_bytes: int = _MAX_BYTES,
         blocking: Blocking | None = None,
     ) -> None:
         self._path = path.expanduser().absolute()
         super().__init__(Archive(archive), Hints(clock, poll_seconds, blocking=blocking or Inline()))
         self._clock = clock
         self._exclude = frozenset(exclude)
-        self._max_bytes = max_bytes
         self._known: dict[str, _Known] = {}
         self._last: tuple[Scan, HeldSnapshot] | None = None
 
@@ -112,10 +109,10 @@ class DirectorySource(ArchivedSource):
 
     def _check_size(self, found: Scan) -> None:
         total = sum(stamp.size for stamp in found.files.values())
-        if total > self._max_bytes:
+        if total > _MAX_BYTES:
             largest = max(found.files, key=lambda path: found.files[path].size)
             raise StalledError(
-                f"the files in {self._path} have {total:,} bytes together, more than {self._max_bytes:,}",
+                f"the files in {self._path} have {total:,} bytes together, more than {_MAX_BYTES:,}",
                 code="SRC116",
                 why=f"they are all held in memory; the largest is {largest}",
                 fix="move files that are not intent elsewhere, or use a git repository",

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from lehr.base.errors import LehrError
+from lehr.base.errors import LehrError, raised_as
 from lehr.model.asset import partition_problem
 
 FOLDER = Path(__file__).parent
@@ -72,14 +72,10 @@ def write_template(template: str, directory: Path) -> list[str]:
             fix="choose another directory",
         )
     files[Path("lehr.yaml")] = _named(files[Path("lehr.yaml")], directory)
-    try:
+    with raised_as(LehrError, f"{directory} cannot be written", code="CLI115"):
         for path, text in files.items():
             (directory / path).parent.mkdir(parents=True, exist_ok=True)
             (directory / path).write_text(text)
-    except OSError as error:
-        raise LehrError(
-            f"{directory} cannot be written", code="CLI115", why=error.strerror or str(error)
-        ) from error
     return [str(path) for path in files]
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from lehr.base.cycles import shortest_cycle
 from lehr.base.diagnostics import Diagnostic, Severity
 from lehr.base.versions import precedes
 from lehr.cel import compile_condition
@@ -32,7 +33,7 @@ def depends_in_circle(proposal: DeltaProposal) -> Iterator[Diagnostic]:
     }
     reported: set[frozenset[AssetId]] = set()
     for last in _closing(proposal, changed):
-        circle = _circle(proposal, last)
+        circle = shortest_cycle(last, proposal.dependencies)
         new = changed.keys() & set(circle)
         if new and frozenset(circle) not in reported:
             reported.add(frozenset(circle))
@@ -101,24 +102,7 @@ def _same_dependencies(proposal: DeltaProposal, change: AssetChange) -> bool:
     return not now or (change.before is not None and proposal.registry.dependencies(change.before) == now)
 
 
-def _circle(proposal: DeltaProposal, start: AssetId) -> list[AssetId]:
-    """A shortest path along dependencies from `start`, which is on a cycle, back to it; both included."""
-    came_from: dict[AssetId, AssetId] = {}
-    queue = [start]
-    for id in queue:
-        for target in proposal.dependencies(id):
-            if target not in came_from:
-                came_from[target] = id
-                queue.append(target)
-        if start in came_from:
-            break
-    way = [start, came_from[start]]
-    while way[-1] != start:
-        way.append(came_from[way[-1]])
-    return way[::-1]
-
-
-def _circular(proposal: DeltaProposal, asset: Asset, circle: list[AssetId]) -> Diagnostic:
+def _circular(proposal: DeltaProposal, asset: Asset, circle: Sequence[AssetId]) -> Diagnostic:
     alone = len(circle) == 2
     left_out = len(circle) - _MOST_NAMED
     shown = [*circle[: _MOST_NAMED - 1], f"({left_out:,} more)", circle[-1]] if left_out > 1 else circle

@@ -12,8 +12,7 @@ import pytest
 
 from lehr.base.errors import LehrError
 from lehr.testing.sim.coverage.executable import executable
-from lehr.testing.sim.coverage.measure import Module, merged, read
-from lehr.testing.sim.coverage.modules import sources
+from lehr.testing.sim.coverage.measure import Module, merged, read, sources
 from lehr.testing.sim.coverage.recorder import Reached, Wanted, recorder, tracing
 
 SOURCE = '''\

@@ -22,14 +22,13 @@ from lehr.cli.lazy import Lazy, LazyGroup
             "show-recipients": Lazy("lehr.cli.secret.keys:show_recipients", "List the recipients."),
         },
     },
-    epilog="""
-    \b
-    Examples:
-      lehr secret keygen --add --name "build server"
-      lehr secret encrypt secrets/db.yaml.age#password
-      lehr secret edit secrets/db.yaml.age
-      lehr secret rotate
-
+    examples="""
+    lehr secret keygen --add --name "build server"
+    lehr secret encrypt secrets/db.yaml.age#password
+    lehr secret edit secrets/db.yaml.age
+    lehr secret rotate
+    """,
+    notes="""
     \b
     Refer to it in intent:
       password: {secret: "age:secrets/db.yaml.age#password"}

@@ -9,23 +9,23 @@ from pathlib import Path
 
 import click
 
-from lehr.base.errors import LehrError
+from lehr.base.errors import LehrError, raised_as
 from lehr.cli import terminal
+from lehr.cli.command import command
 from lehr.cli.errors import refused
 from lehr.cli.secret.places import place_of, published, require_recipients, state_option
 
 _EDITORS = ("VISUAL", "EDITOR")
 
 
-@click.command(
-    epilog="""
-    \b
-    Examples:
-      lehr secret edit secrets/db.yaml.age
-      EDITOR="code --wait" lehr secret edit secrets/db.yaml.age
-
+@command(
+    examples="""
+    lehr secret edit secrets/db.yaml.age
+    EDITOR="code --wait" lehr secret edit secrets/db.yaml.age
+    """,
+    notes="""
     The editor may store parts of it elsewhere (backups, history, registers). Check its settings.
-    """
+    """,
 )
 @click.argument("file", metavar="FILE.age", type=click.Path(path_type=Path))
 @state_option
@@ -64,12 +64,8 @@ def _edited(plain: Path, before: bytes, path: str) -> bytes:
         file.write(before)
     while True:
         _run_editor(plain)
-        try:
+        with raised_as(LehrError, "the editor did not write the file", code="CLI140"):
             after = plain.read_bytes()
-        except OSError as error:
-            raise LehrError(
-                "the editor did not write the file", code="CLI140", why=error.strerror or ""
-            ) from error
         problem = _problem(after, path)
         if problem is None:
             return after

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import click
 
-from lehr.base.errors import LehrError
+from lehr.base.errors import LehrError, raised_as
+from lehr.cli.command import command
 from lehr.cli.errors import refused
 from lehr.cli.output import Column, Shape, output_option, show
 from lehr.cli.secret.places import Place, place_of, require_recipients, state_option
@@ -16,13 +17,11 @@ from lehr.cli.secret.places import Place, place_of, require_recipients, state_op
 _MOST_BYTES = 1 << 20
 
 
-@click.command(
-    epilog="""
-    \b
-    Examples:
-      lehr secret encrypt secrets/db.yaml.age#password             prompts for the value
-      openssl rand -hex 32 | lehr secret encrypt secrets/app.yaml.age#token
-      lehr secret encrypt secrets/tls.key.age                      with `< tls.key`: a whole file
+@command(
+    examples="""
+    lehr secret encrypt secrets/db.yaml.age#password             prompts for the value
+    openssl rand -hex 32 | lehr secret encrypt secrets/app.yaml.age#token
+    lehr secret encrypt secrets/tls.key.age                      with `< tls.key`: a whole file
     """
 )
 @click.argument("target", metavar="FILE.age[#KEY]")
@@ -42,10 +41,8 @@ def encrypt(target: str, replace: bool, state: Path | None) -> None:
     place = place_of(Path(name), state)
     keeping = place.keeping()
     path = keeping.path(Path(name))
-    try:
+    with raised_as(LehrError, f"{target} cannot be referred to", code="CLI134", on=ValueError):
         reference = Secret(f"age:{path}{mark}{key}")
-    except ValueError as error:
-        raise LehrError(f"{target} cannot be referred to", code="CLI134", why=str(error)) from error
     exists = keeping.exists(path)
     if exists and not key and not replace:
         raise LehrError(
@@ -63,17 +60,16 @@ def encrypt(target: str, replace: bool, state: Path | None) -> None:
     print(f'{{secret: "{reference.secret}"}}')
 
 
-@click.command(
-    epilog="""
-    \b
-    Examples:
-      lehr secret rotate                       every age file in the workspace
-      lehr secret rotate secrets/db.yaml.age
-      lehr secret rotate --dry-run -o name
-
+@command(
+    examples="""
+    lehr secret rotate                       every age file in the workspace
+    lehr secret rotate secrets/db.yaml.age
+    lehr secret rotate --dry-run -o name
+    """,
+    notes="""
     To remove a key: delete its line in secrets/recipients.txt, rotate, commit, and then change the secrets
     themselves, because the old key can still decrypt the old files in the git history.
-    """
+    """,
 )
 @click.argument("files", metavar="[FILE.age]...", nargs=-1, type=click.Path(path_type=Path))
 @click.option(

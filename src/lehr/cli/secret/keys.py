@@ -4,26 +4,23 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
-from lehr.base.errors import LehrError
+from lehr.base.errors import LehrError, StalledError
+from lehr.cli.command import command
 from lehr.cli.output import Column, Shape, output_option, show
 from lehr.cli.secret.places import Place, place_of, published, state_option
-
-if TYPE_CHECKING:
-    from lehr.secrets.recipients import Recipient
+from lehr.secrets import IDENTITY_NAME, age
+from lehr.secrets.recipients import RECIPIENTS, Recipient, RecipientsError, add_recipient, read_recipients
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
 
 
-@click.command(
-    epilog="""
-    \b
-    Examples:
-      lehr secret keygen --add --name "build server"
-      lehr secret keygen --output ~/.config/lehr/ada.txt     a personal key
+@command(
+    examples="""
+    lehr secret keygen --add --name "build server"
+    lehr secret keygen --output ~/.config/lehr/ada.txt     a personal key
     """
 )
 @click.option(
@@ -38,9 +35,6 @@ def keygen(output: Path | None, add: bool, name: str, state: Path | None) -> Non
     Existing files stay encrypted for the old recipients: run `lehr secret rotate` on a machine that can
     decrypt them, and commit.
     """
-    from lehr.secrets import IDENTITY_NAME, age
-    from lehr.secrets.recipients import RECIPIENTS, Recipient, add_recipient
-
     place = place_of(Path(), state) if add or (output is None and state is None) else None
     folder = place.state if place is not None else state
     target = output if output is not None or folder is None else folder / IDENTITY_NAME
@@ -63,13 +57,11 @@ def keygen(output: Path | None, add: bool, name: str, state: Path | None) -> Non
         click.echo(f"public key added to {RECIPIENTS}: commit it", err=True)
 
 
-@click.command(
+@command(
     "show-recipients",
-    epilog="""
-    \b
-    Examples:
-      lehr secret show-recipients
-      lehr secret show-recipients -o name > recipients.txt
+    examples="""
+    lehr secret show-recipients
+    lehr secret show-recipients -o name > recipients.txt
     """,
 )
 @output_option()
@@ -96,7 +88,6 @@ def show_recipients(form: str, state: Path | None) -> None:
 
 def _read(workspace: Path) -> list[Recipient]:
     from lehr.cli.diagnostics import refuse
-    from lehr.secrets.recipients import RecipientsError, read_recipients
 
     try:
         return read_recipients(workspace)
@@ -105,8 +96,6 @@ def _read(workspace: Path) -> list[Recipient]:
 
 
 def _keys_here(place: Place) -> set[str]:
-    from lehr.base.errors import StalledError
-    from lehr.secrets import age
     from lehr.secrets.identities import identities
 
     try:

@@ -34,11 +34,9 @@ jobs_option = click.option(
             "mutant": Lazy("lehr.cli.sim.mutants:mutant", "Plant your own bug."),
         },
     },
-    epilog="""
-    \b
-    Examples:
-      lehr sim run --seeds 1000      a thousand histories on all processors
-      lehr sim show 17               the history of seed 17 as a story
+    examples="""
+    lehr sim run --seeds 1000      a thousand histories on all processors
+    lehr sim show 17               the history of seed 17 as a story
     """,
 )
 def sim() -> None:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lehr.cli import formatting, terminal
-from lehr.cli.output import output_option, print_lines
+from lehr.cli.command import command
+from lehr.cli.output import output_option, print_lines, show_document
 from lehr.cli.progress import tallied
 from lehr.cli.sim import jobs_option
 
@@ -18,16 +19,13 @@ if TYPE_CHECKING:
 _SEEDS = 200
 
 
-@click.command(
-    epilog="""
-    \b
-    Examples:
-      lehr sim coverage                        every module, the least covered first
-      lehr sim coverage lehr.enforce.step      one module
-      lehr sim coverage lehr.store -o wide     a package, with the lines that are not reached
-
-    Always exits with 0.
-    """
+@command(
+    examples="""
+    lehr sim coverage                        every module, the least covered first
+    lehr sim coverage lehr.enforce.step      one module
+    lehr sim coverage lehr.store -o wide     a package, with the lines that are not reached
+    """,
+    notes="Always exits with 0.",
 )
 @click.argument("modules", nargs=-1)
 @click.option(
@@ -48,9 +46,7 @@ def coverage(modules: tuple[str, ...], seeds: int, first: int, jobs: int, form: 
     Python 3.11.
     """
     from lehr.base.clock import SystemClock
-    from lehr.cli.output import show_document
-    from lehr.testing.sim.coverage.measure import measure, merged, read
-    from lehr.testing.sim.coverage.modules import DECIDING, sources
+    from lehr.testing.sim.coverage.measure import DECIDING, measure, merged, read, sources
 
     clock = SystemClock()
     began = clock.monotonic()

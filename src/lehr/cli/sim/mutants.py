@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from lehr.base.clock import SystemClock
 from lehr.cli import formatting, terminal
+from lehr.cli.command import command
 from lehr.cli.output import output_option, print_lines, show_document
 from lehr.cli.sim import jobs_option
 
@@ -27,17 +29,14 @@ _SHOWN = 5
 _PLAN = re.compile("plan ([a-z]+:[^:]*): ")
 
 
-@click.command(
-    epilog="""
-    \b
-    Examples:
-      lehr sim mutants                         plant every bug
-      lehr sim mutants lost-wake-up stale-read
-      lehr sim mutants -o wide                 with the invariant that each breaks
-      lehr sim mutants --from-scratch          without the recorded findings
-
-    Exits with 1 if a bug is not found.
-    """
+@command(
+    examples="""
+    lehr sim mutants                         plant every bug
+    lehr sim mutants lost-wake-up stale-read
+    lehr sim mutants -o wide                 with the invariant that each breaks
+    lehr sim mutants --from-scratch          without the recorded findings
+    """,
+    notes="Exits with 1 if a bug is not found.",
 )
 @click.argument("names", nargs=-1)
 @click.option(
@@ -90,16 +89,13 @@ def mutants(
         raise click.exceptions.Exit(1)
 
 
-@click.command(
-    epilog="""
-    \b
-    Examples:
-      lehr sim mutant my-bug.patch                 your own bug
-      lehr sim mutant stale-read --seed 0          a bug of the repository, in one history
-      lehr sim mutant stale-read --seed 0 --show   the same, as a story
-
-    Exits with 0 if it is found, 1 if not, and 2 if the patch cannot be used.
-    """
+@command(
+    examples="""
+    lehr sim mutant my-bug.patch                 your own bug
+    lehr sim mutant stale-read --seed 0          a bug of the repository, in one history
+    lehr sim mutant stale-read --seed 0 --show   the same, as a story
+    """,
+    notes="Exits with 0 if it is found, 1 if not, and 2 if the patch cannot be used.",
 )
 @click.argument("patch")
 @click.option(
@@ -190,7 +186,6 @@ def _judging() -> Iterator[None]:
 
 
 async def _one(mutation: Mutation, played: Sequence[str], jobs: int) -> Finding:
-    from lehr.base.clock import SystemClock
     from lehr.testing.sim.mutants.judge import judge, sound
 
     clock = SystemClock()
@@ -199,7 +194,6 @@ async def _one(mutation: Mutation, played: Sequence[str], jobs: int) -> Finding:
 
 async def _all(chosen: Sequence[Mutation], seeds: range, jobs: int, from_scratch: bool) -> list[Finding]:
     """The results, in the same order."""
-    from lehr.base.clock import SystemClock
     from lehr.testing.sim.mutants.judge import cases, judge_all, sound
 
     clock = SystemClock()

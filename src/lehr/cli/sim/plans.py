@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lehr.cli import formatting
-from lehr.cli.output import output_option
+from lehr.cli.command import command
+from lehr.cli.output import output_option, show_document
 from lehr.cli.progress import tallied
 from lehr.cli.sim import jobs_option
 
@@ -24,16 +25,13 @@ _SHOWN = 10
 _LINES = 3
 
 
-@click.command(
-    epilog="""
-    \b
-    Examples:
-      lehr sim plans                                          every plan of both scenarios
-      lehr sim plans hello --only "held and replaced"         plans with this in their name
-      lehr sim plans hello --only "crash after commit 17" --show
-
-    Exits with 1 on an alarm; every alarm prints the command that replays it.
-    """
+@command(
+    examples="""
+    lehr sim plans                                          every plan of both scenarios
+    lehr sim plans hello --only "held and replaced"         plans with this in their name
+    lehr sim plans hello --only "crash after commit 17" --show
+    """,
+    notes="Exits with 1 on an alarm; every alarm prints the command that replays it.",
 )
 @click.argument("scenarios", metavar="[SCENARIO]...", nargs=-1, type=click.Choice(_SCENARIOS))
 @click.option("--only", default="", metavar="TEXT", help="Only plans with TEXT in their name.")
@@ -56,7 +54,6 @@ def plans(scenarios: tuple[str, ...], only: str, fencing: str, jobs: int, story:
     and counted. Scenarios: hello, shakespeare.
     """
     from lehr.base.errors import LehrError
-    from lehr.cli.output import show_document
     from lehr.sdk.plugin import Fencing
     from lehr.testing.sim.plans.campaign import campaign
 

@@ -7,21 +7,20 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lehr.base.errors import LehrError
+from lehr.base.errors import LehrError, raised_as
 from lehr.cli import terminal
+from lehr.cli.command import command
 
 if TYPE_CHECKING:
     from lehr.testing.sim.script_harness import ExtraTypes
     from lehr.testing.sim.script_play import Played
 
 
-@click.command(
-    epilog="""
-    \b
-    Examples:
-      lehr sim play scenarios/*.txt
-      lehr sim play --rewrite scenarios/freeze.txt        accept its output as expected
-      lehr sim play --types my_plugin.scenarios:TYPES x.txt with asset types of your own
+@command(
+    examples="""
+    lehr sim play scenarios/*.txt
+    lehr sim play --rewrite scenarios/freeze.txt        accept its output as expected
+    lehr sim play --types my_plugin.scenarios:TYPES x.txt with asset types of your own
     """
 )
 @click.argument("files", nargs=-1, required=True, type=click.Path(dir_okay=False, path_type=Path))
@@ -47,10 +46,9 @@ def _played(path: Path, extra: ExtraTypes | None, *, rewrite: bool) -> bool:
     from lehr.testing.sim.script_play import play, read
     from lehr.testing.sim.suite import scratch, silence
 
-    try:
+    failures = (OSError, UnicodeDecodeError)
+    with raised_as(LehrError, f"{path} cannot be read", code="SIM102", on=failures):
         script, diagnostics = read(path.read_text(), str(path))
-    except (OSError, UnicodeDecodeError) as error:
-        raise LehrError(f"{path} cannot be read", code="SIM102", why=str(error)) from error
     if diagnostics:
         click.echo(render(diagnostics, colour=terminal.coloured()))
         return False
@@ -79,12 +77,9 @@ def _extra_types(place: str) -> ExtraTypes:
     from lehr.testing.sim.script_harness import ExtraTypes
 
     module, _, name = place.partition(":")
-    try:
+    what, failures = f"{place} does not exist", (ImportError, AttributeError, ValueError)
+    with raised_as(LehrError, what, code="SIM103", fix="write MODULE:NAME", on=failures):
         found = getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise LehrError(
-            f"{place} does not exist", code="SIM103", why=str(error), fix="write MODULE:NAME"
-        ) from error
     if not isinstance(found, ExtraTypes):
         raise LehrError(f"{place} is not an ExtraTypes", code="SIM104", why=f"it is a {type(found).__name__}")
     return found

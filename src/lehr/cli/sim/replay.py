@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import click
 
-from lehr.cli.output import output_option
+from lehr.cli.command import command
+from lehr.cli.output import output_option, show_document
 
 
-@click.command(
-    epilog="""
-    \b
-    Examples:
-      lehr sim replay 17
-      lehr sim replay 17 -o json     with the digest of the history, and the paths taken
-
-    Exits with 1 if an invariant is broken.
-    """
+@command(
+    examples="""
+    lehr sim replay 17
+    lehr sim replay 17 -o json     with the digest of the history, and the paths taken
+    """,
+    notes="Exits with 1 if an invariant is broken.",
 )
 @click.argument("seed", type=int)
 @output_option("text", "json")
 def replay(seed: int, form: str) -> None:
     """Replay the history of SEED, and report which invariants it breaks."""
-    from lehr.cli.output import show_document
     from lehr.testing.sim.suite import play
     from lehr.testing.sim.trace import clock
 
@@ -39,12 +36,10 @@ def replay(seed: int, form: str) -> None:
         click.echo("every invariant holds", err=True)
 
 
-@click.command(
-    epilog="""
-    \b
-    Examples:
-      lehr sim show 17
-      lehr sim show 17 --writes | less     with every write to the store
+@command(
+    examples="""
+    lehr sim show 17
+    lehr sim show 17 --writes | less     with every write to the store
     """
 )
 @click.argument("seed", type=int)

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lehr.cli import formatting
+from lehr.cli.command import command
 from lehr.cli.formatting import duration
-from lehr.cli.output import output_option
+from lehr.cli.output import output_option, show_document
 from lehr.cli.progress import tallied
 from lehr.cli.sim import jobs_option
+from lehr.testing.sim.reached import RARE_PATHS, never, total
 
 if TYPE_CHECKING:
     from lehr.testing.sim.suite import Played
@@ -20,17 +22,14 @@ _ENDLESS = 10**12
 _YEAR = 365 * 86_400.0
 
 
-@click.command(
-    epilog="""
-    \b
-    Examples:
-      lehr sim run                          a thousand histories
-      lehr sim run --for 10m                as many as fit into ten minutes
-      lehr sim run --first 5000 --seeds 100
-      lehr sim run -o json
-
-    Exits with 1 if an invariant is broken; every failure prints the command that replays it.
-    """
+@command(
+    examples="""
+    lehr sim run                          a thousand histories
+    lehr sim run --for 10m                as many as fit into ten minutes
+    lehr sim run --first 5000 --seeds 100
+    lehr sim run -o json
+    """,
+    notes="Exits with 1 if an invariant is broken; every failure prints the command that replays it.",
 )
 @click.option("--seeds", type=click.IntRange(1), help="Number of histories.  [default: 1000]")
 @click.option(
@@ -45,7 +44,6 @@ def run(seeds: int | None, longest: float | None, first: int, jobs: int, form: s
     The report also lists the rare paths that no history has taken, which are therefore untested.
     """
     from lehr.base.clock import SystemClock
-    from lehr.cli.output import show_document
     from lehr.testing.sim.suite import play, spread
 
     if seeds is not None and longest is not None:
@@ -74,7 +72,6 @@ def _broken(played: Played) -> bool:
 
 
 def _report(runs: list[Played], seconds: float) -> dict[str, Any]:
-    from lehr.testing.sim.reached import never, total
     from lehr.testing.sim.suite import failed
 
     reached = total(run.reached for run in runs)
@@ -91,8 +88,6 @@ def _report(runs: list[Played], seconds: float) -> dict[str, Any]:
 
 
 def _tell(report: dict[str, Any]) -> None:
-    from lehr.testing.sim.reached import RARE_PATHS
-
     print(
         f"{formatting.counted(report['histories'], 'history', 'histories')}, {report['events']:,} events, "
         f"{report['simulated_years']:g} simulated years in {report['seconds']:g} s: "

@@ -15,12 +15,10 @@ from lehr.cli.lazy import Lazy, LazyGroup
             "move": Lazy("lehr.cli.state.move:move", "Reattach the state after moving a workspace."),
         },
     },
-    epilog="""
-    \b
-    Examples:
-      lehr state show
-      lehr state show -o json
-      mv ~/shop /srv/shop && cd /srv/shop && lehr state move ~/shop
+    examples="""
+    lehr state show
+    lehr state show -o json
+    mv ~/shop /srv/shop && cd /srv/shop && lehr state move ~/shop
     """,
 )
 def state() -> None:

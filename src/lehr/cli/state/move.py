@@ -8,7 +8,8 @@ from pathlib import Path
 
 import click
 
-from lehr.base.errors import LehrError
+from lehr.base.errors import LehrError, raised_as
+from lehr.cli.command import command
 from lehr.control.lock import exclusive
 from lehr.control.socket import connected
 from lehr.control.state_folder import (
@@ -23,15 +24,12 @@ from lehr.control.state_folder import (
 )
 
 
-@click.command(
-    epilog="""
-    \b
-    Examples:
-      mv ~/shop /srv/shop
-      cd /srv/shop && lehr state move ~/shop
-
-    Stop `lehr run` and the processes that it manages first.
-    """
+@command(
+    examples="""
+    mv ~/shop /srv/shop
+    cd /srv/shop && lehr state move ~/shop
+    """,
+    notes="Stop `lehr run` and the processes that it manages first.",
 )
 @click.argument("old", metavar="OLD", type=click.Path(path_type=Path))
 @click.argument("new", metavar="[NEW]", default=".", type=click.Path(path_type=Path, file_okay=False))
@@ -122,12 +120,6 @@ def _require_no_processes(state: Path) -> None:
 
 
 def _rename(source: Path, target: Path) -> None:
-    try:
+    what, fix = f"{source} cannot be moved to {target}", "move it by hand, and name it with --state"
+    with raised_as(LehrError, what, code="CLI154", fix=fix):
         source.rename(target)
-    except OSError as error:
-        raise LehrError(
-            f"{source} cannot be moved to {target}",
-            code="CLI154",
-            why=error.strerror or str(error),
-            fix="move it by hand, and name it with --state",
-        ) from error

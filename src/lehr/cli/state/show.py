@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import click
-
+from lehr.cli.command import command
 from lehr.cli.output import output_option, show_text
 from lehr.cli.stored import (
     found_state,
@@ -35,13 +34,11 @@ _MEANING = {
 }
 
 
-@click.command(
-    epilog="""
-    \b
-    Examples:
-      lehr state show
-      cp -a "$(lehr state show -o name)" /backup/shop
-      lehr state show --state /var/lib/lehr/shop-1f2e3d4c5b6a -o json
+@command(
+    examples="""
+    lehr state show
+    cp -a "$(lehr state show -o name)" /backup/shop
+    lehr state show --state /var/lib/lehr/shop-1f2e3d4c5b6a -o json
     """
 )
 @output_option("text", "json", "yaml", "name")

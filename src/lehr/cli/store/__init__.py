@@ -21,13 +21,11 @@ from lehr.cli.lazy import Lazy, LazyGroup
             ),
         },
     },
-    epilog="""
-    \b
-    Examples:
-      lehr store check
-      lehr store prune --keep 1000 --older-than 90d --dry-run
-      lehr store export latest shop.incarnation
-      lehr store import shop.incarnation
+    examples="""
+    lehr store check
+    lehr store prune --keep 1000 --older-than 90d --dry-run
+    lehr store export latest shop.incarnation
+    lehr store import shop.incarnation
     """,
 )
 def store() -> None:

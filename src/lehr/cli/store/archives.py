@@ -7,18 +7,17 @@ from pathlib import Path
 import click
 
 from lehr.base.errors import LehrError
+from lehr.cli.command import command
 from lehr.cli.snapshots import IMPORTED, open_snapshot
 from lehr.cli.stored import open_store, partition_option, running, state_folder, state_option
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
 
 
-@click.command(
-    epilog="""
-    \b
-    Examples:
-      lehr store export latest shop.incarnation
-      lehr store export shop@41 /backup/shop-41.incarnation.gz
+@command(
+    examples="""
+    lehr store export latest shop.incarnation
+    lehr store export shop@41 /backup/shop-41.incarnation.gz
     """
 )
 @click.argument("incarnation")
@@ -44,14 +43,12 @@ def export(incarnation: str, file: Path, force: bool) -> None:
         print(f"{snapshot.header.name} exported to {file}: {snapshot.header.assets:,} assets, {size:,} bytes")
 
 
-@click.command(
+@command(
     "import",
-    epilog="""
-    \b
-    Examples:
-      lehr store import shop.incarnation --state ~/archive
-      lehr get assets --incarnation imported:shop@41
-      lehr diff imported:shop@41 latest
+    examples="""
+    lehr store import shop.incarnation --state ~/archive
+    lehr get assets --incarnation imported:shop@41
+    lehr diff imported:shop@41 latest
     """,
 )
 @click.argument("file", type=_FILE)

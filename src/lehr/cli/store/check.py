@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
 from lehr.base.errors import LehrError
-from lehr.cli.output import output_option
+from lehr.cli.command import command
+from lehr.cli.output import output_option, show_document
 from lehr.cli.stored import open_store, state_folder, state_option
+from lehr.model.asset import Partition
+from lehr.model.damage import Damage, TypesOf
+from lehr.model.types import Registry
+from lehr.sdk.store import Store
 from lehr.wiring import registry_of
 
-if TYPE_CHECKING:
-    from lehr.model.asset import Partition
-    from lehr.model.damage import Damage, TypesOf
-    from lehr.model.types import Registry
-    from lehr.sdk.store import Store
 
-
-@click.command(
-    epilog="""
-    \b
-    Examples:
-      lehr store check
-      lehr store check --state /var/lib/lehr -o json
-
-    Exits with 1 if something is damaged.
-    """
+@command(
+    examples="""
+    lehr store check
+    lehr store check --state /var/lib/lehr -o json
+    """,
+    notes="Exits with 1 if something is damaged.",
 )
 @output_option("text", "json")
 @state_option
@@ -36,7 +30,6 @@ def check(form: str) -> None:
     Changes nothing; a `lehr run` on the same state can continue.
     """
     from lehr.cli.formatting import counted
-    from lehr.cli.output import show_document
     from lehr.cli.progress import bar
 
     folder = state_folder()

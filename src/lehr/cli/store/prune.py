@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
+from lehr.base.clock import SystemClock
+from lehr.cli.command import command
 from lehr.cli.formatting import duration
 from lehr.cli.stored import (
     named_partition,
@@ -16,11 +17,11 @@ from lehr.cli.stored import (
     state_folder,
     state_option,
 )
-
-if TYPE_CHECKING:
-    from lehr.model.asset import Partition
-    from lehr.model.writes import Prune, Pruned
-    from lehr.sdk.store import Store
+from lehr.control.commands import told_of
+from lehr.model.asset import Partition
+from lehr.model.writes import Audit, Prune, Pruned
+from lehr.query.partition_view import choose_partition
+from lehr.sdk.store import Store
 
 _LEAST_SECONDS = 600.0
 """A turn may still use the incarnation that was newest when it began, and take minutes."""
@@ -28,13 +29,11 @@ _LEAST_SECONDS = 600.0
 _LONGEST_SECONDS = 3600.0
 
 
-@click.command(
-    epilog="""
-    \b
-    Examples:
-      lehr store prune --dry-run
-      lehr store prune --keep 1000 --older-than 90d
-      lehr store prune --keep 100 --older-than 7d --partition shop
+@command(
+    examples="""
+    lehr store prune --dry-run
+    lehr store prune --keep 1000 --older-than 90d
+    lehr store prune --keep 100 --older-than 7d --partition shop
     """
 )
 @click.option(
@@ -69,27 +68,21 @@ def prune(keep: int, seconds: float, dry_run: bool) -> None:
     if dry_run:
         _tell(folder, keep, seconds)
     elif running(folder):
-        from lehr.cli.run_requests import command
+        from lehr.cli.run_requests import send_request
         from lehr.control.messages import PruneHistory
 
         request = PruneHistory(keep=keep, seconds=seconds)
-        print(command(request, timeout=_LONGEST_SECONDS).message)
+        print(send_request(request, timeout=_LONGEST_SECONDS).message)
     else:
         _prune_here(folder, keep, seconds)
 
 
 def _wanted(store: Store, keep: int, seconds: float) -> Prune:
-    from lehr.base.clock import SystemClock
-    from lehr.model.writes import Prune
-    from lehr.query.partition_view import choose_partition
-
     chosen = choose_partition(store.intent.partitions(), named_partition())
     return Prune(chosen, keep, SystemClock().now() - seconds)
 
 
 def _tell(folder: Path, keep: int, seconds: float) -> None:
-    from lehr.control.commands import told_of
-
     with open_store(folder) as store:
         print(f"dry run: {told_of(store.records.prunable(_wanted(store, keep, seconds)))}")
 
@@ -97,9 +90,7 @@ def _tell(folder: Path, keep: int, seconds: float) -> None:
 def _prune_here(folder: Path, keep: int, seconds: float) -> None:
     """Prune in this process, if no `lehr run` is active."""
     from lehr.cli.progress import bar
-    from lehr.control.commands import told_of
     from lehr.control.lock import exclusive
-    from lehr.model.writes import Pruned
 
     with open_store(folder):
         pass  # it exists, so there is something to prune
@@ -117,11 +108,8 @@ def _prune_here(folder: Path, keep: int, seconds: float) -> None:
 def _audit(store: Store, partition: Partition, keep: int, seconds: float, total: Pruned) -> None:
     import os
 
-    from lehr.base.clock import SystemClock
-    from lehr.control.commands import told_of
     from lehr.control.server import user_name
     from lehr.model.control import AuditEntry
-    from lehr.model.writes import Audit
 
     entry = AuditEntry(
         at=SystemClock().now(),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -28,19 +30,23 @@ def running(admin: str) -> Running:
         TransientError: it does not answer in time, or not like an Envoy.
     """
     answers = _ask(admin, "/config_dump", "/clusters?format=json", _STATISTICS)
-    try:
+    with _understood(admin):
         return parse(*answers)
-    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
-        raise TransientError(
-            f"{admin} does not answer like an Envoy", code="BAL101", why=repr(error)
-        ) from error
 
 
 def statistics(admin: str) -> dict[str, Any]:
     """Only `Running.statistics`. Raises as `running` does."""
+    answers = _ask(admin, _STATISTICS)
+    with _understood(admin):
+        return values(*answers)
+
+
+@contextlib.contextmanager
+def _understood(admin: str) -> Iterator[None]:
+    """Answers that another program would give become a `TransientError`."""
     try:
-        return values(*_ask(admin, _STATISTICS))
-    except (KeyError, TypeError, AttributeError) as error:
+        yield
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
         raise TransientError(
             f"{admin} does not answer like an Envoy", code="BAL101", why=repr(error)
         ) from error

@@ -7,7 +7,7 @@ import os
 
 import msgspec
 
-from lehr.base.errors import StalledError
+from lehr.base.errors import StalledError, raised_as
 from lehr.model.asset import AssetId
 from lehr.model.diff import Goal, Target
 from lehr.plugins.balancer.envoy import Plan, Pool
@@ -111,12 +111,9 @@ def _replicas(backend: JobBackend, read: Reader) -> list[str]:
         raise StalledError(
             f"job {backend.asset} does not exist", code="BAL115", fix="correct the reference in intent"
         )
-    try:
+    what = f"{backend.asset} is a {asset.type}, which has no replicas"
+    with raised_as(StalledError, what, code="BAL116", on=msgspec.ValidationError):
         job = _body.decode(asset.body).payload
-    except msgspec.ValidationError as error:
-        raise StalledError(
-            f"{backend.asset} is a {asset.type}, which has no replicas", code="BAL116", why=str(error)
-        ) from error
     bases = [port.base for port in job.ports if port.name == backend.port]
     if not bases:
         names = ", ".join(port.name for port in job.ports) or "none"

@@ -30,12 +30,10 @@ class RefusedError(TransientError):
     """
 
     ALREADY_STARTED = 60
-    ALREADY_ADDED = 90
     BAD_NAME = 10
     CANT_REREAD = 92
     NOT_RUNNING = 70
     SHUTDOWN_STATE = 6
-    STILL_RUNNING = 91
 
     def __init__(self, number: int, text: str) -> None:
         super().__init__(f"supervisord refused: {text}", code="PRO115")

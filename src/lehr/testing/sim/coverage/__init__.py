@@ -5,8 +5,7 @@ a history has executed. A line that no history reaches is a place where a bug wo
 
 | module | what |
 |---|---|
-| `modules` | names of modules and packages to source files |
 | `executable` | the lines of a source file that count |
 | `recorder` | notes the lines that are executed |
-| `measure` | plays histories with a recorder, and merges what they reach |
+| `measure` | finds source files, plays histories with a recorder, and merges what they reach |
 """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib.util
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
@@ -10,9 +11,13 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
+from lehr.base.errors import LehrError
 from lehr.testing.sim.coverage.executable import executable
 from lehr.testing.sim.coverage.recorder import recorder
 from lehr.testing.sim.suite import play, spread
+
+DECIDING = ("lehr.checks", "lehr.enforce", "lehr.publish", "lehr.store.sql", "lehr.store.sqlite")
+"""The subject of a simulation: the packages that decide, and record decisions."""
 
 Lines = dict[str, frozenset[int]]
 """Numbers of lines by file."""
@@ -54,6 +59,35 @@ class Module(msgspec.Struct, frozen=True):
             if not is_reached
         ]
         return [f"{some[0]}-{some[-1]}" if len(some) > 1 else f"{some[0]}" for some in ordered]
+
+
+def sources(names: Iterable[str]) -> dict[str, Path]:
+    """The source file of each module in `names`, and of each module below a package, by module name.
+
+    Raises:
+        LehrError: there is no such module, or it has no Python source.
+    """
+    return dict(sorted(pair for name in names for pair in _sources(name)))
+
+
+def _sources(name: str) -> Iterator[tuple[str, Path]]:
+    try:
+        spec = importlib.util.find_spec(name)
+    except (ImportError, ValueError):  # a parent that is not a package, or a name such as `.x`
+        spec = None
+    if spec is None or not (spec.origin or "").endswith(".py"):
+        raise LehrError(
+            f"{name!r} is not a Python module",
+            fix="name modules or packages as in an import: lehr.enforce, lehr.enforce.step",
+        )
+    assert spec.origin is not None
+    path = Path(spec.origin)
+    yield name, path
+    if spec.submodule_search_locations is not None:
+        for file in path.parent.rglob("*.py"):
+            parts = file.relative_to(path.parent).with_suffix("").parts
+            if file != path:
+                yield ".".join((name, *(parts[:-1] if parts[-1] == "__init__" else parts))), file
 
 
 def read(sources: Mapping[str, Path]) -> list[Module]:
