@@ -14,6 +14,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 TESTS = Path(__file__).parent
@@ -23,6 +24,10 @@ ROOT = TESTS.parent
 # So compiled code is kept, also where the environment turns that off, as images for containers do.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+
+# A test that takes long says something about the machine.
+hypothesis.settings.register_profile("lehr", deadline=None)
+hypothesis.settings.load_profile("lehr")
 
 _STATES = pytest.StashKey[tuple[Path, list[str], Path]]()
 

@@ -170,7 +170,7 @@ def told(value: Any) -> Any:
     return (type(value).__name__, repr(value))
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 @given(expressions, texts | values, payloads(), KINDS["map"] | values)
 @example("payload.a || true", None, {}, None)
 @example("type in {}", None, None, None)

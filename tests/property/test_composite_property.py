@@ -98,7 +98,7 @@ def shown(source: CompositeSource) -> object:
     return files, revisions_of(snapshot)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.lists(st.lists(edits, min_size=1, max_size=4), max_size=6))
 def test_what_is_followed_is_what_is_there(batches: list[list[Edit]]) -> None:
     async def play() -> None:

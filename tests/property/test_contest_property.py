@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lehr.base.digest import digest
@@ -16,7 +16,6 @@ undone = st.tuples(st.floats(0, 200), st.integers(0, 2), st.floats(0, 1))
 
 
 @given(st.lists(undone, min_size=1, max_size=80))
-@settings(deadline=None)
 def test_pushes_of_one_content_within_a_window_are_few(course: list[tuple[float, int, float]]) -> None:
     contest, now, repairs = NO_CONTEST, 0.0, []
     for seconds, diff, jitter in course:

@@ -134,7 +134,7 @@ def shape(value: Any) -> Any:
     return [shape(inner) for inner in value] if isinstance(value, list) else "scalar"
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(paths, fragments, st.integers(1, 4))
 def test_work_grows_with_the_size_of_a_file_and_not_faster(path: str, text: str, times: int) -> None:
     """Counted in calls of functions, not in seconds: of twice the text, no more than four times as many."""

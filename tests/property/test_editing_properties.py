@@ -184,7 +184,7 @@ def copied(value: Any) -> Any:
     return json.loads(json.dumps(value))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(file=files(), value=scalars, data=st.data())
 def test_a_scalar_that_is_replaced_changes_its_line_alone(
     file: tuple[str, Any], value: Any, data: st.DataObject
@@ -207,7 +207,7 @@ def test_a_scalar_that_is_replaced_changes_its_line_alone(
         assert len(new) <= 1
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(file=files(), value=values, data=st.data())
 def test_any_value_can_be_replaced_by_any_other(
     file: tuple[str, Any], value: Any, data: st.DataObject
@@ -222,7 +222,7 @@ def test_any_value_can_be_replaced_by_any_other(
     assert "\n" not in after.replace(newlines, "")
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(file=files(), value=values, data=st.data())
 def test_what_is_added_and_deleted_again_leaves_every_comment(
     file: tuple[str, Any], value: Any, data: st.DataObject
@@ -240,7 +240,7 @@ def test_what_is_added_and_deleted_again_leaves_every_comment(
     assert _COMMENT.findall(again.decode()) == _COMMENT.findall(text)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(file=files(), data=st.data())
 def test_what_is_deleted_is_all_that_goes(file: tuple[str, Any], data: st.DataObject) -> None:
     text, whole = file
@@ -255,7 +255,7 @@ def test_what_is_deleted_is_all_that_goes(file: tuple[str, Any], data: st.DataOb
     assert same(load(FILE, after).documents[0].value, wanted)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(content=st.binary(max_size=60) | st.text(max_size=60).map(str.encode), path=st.text(max_size=12))
 def test_no_file_and_no_path_break_it(content: bytes, path: str) -> None:
     for name in ("a.yaml", "a.json", "a.toml"):

@@ -48,7 +48,7 @@ def converted(changes: Evolution, value: Any, version: int, wanted: int) -> Any:
         return None
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(formers, values, st.data())
 def test_converting_composes_and_changes_nothing_of_what_it_is_given(
     forms: list[list[dict[str, Any]]], value: Any, data: st.DataObject
@@ -65,7 +65,7 @@ def test_converting_composes_and_changes_nothing_of_what_it_is_given(
     assert msgspec.json.encode(value) == before
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(formers, values)
 def test_what_is_converted_is_not_converted_again(forms: list[list[dict[str, Any]]], value: Any) -> None:
     changes = grown(forms)
@@ -78,7 +78,7 @@ def test_what_is_converted_is_not_converted_again(forms: list[list[dict[str, Any
     assert known.payload(again, dict) == newest
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(values, st.dictionaries(names, plain, max_size=3))
 def test_a_field_that_comes_with_a_default_changes_no_other(value: Any, defaults: dict[str, Any]) -> None:
     step = Step(default={f"/{name}": item for name, item in defaults.items()})

@@ -62,7 +62,7 @@ def lies_within(bounds: Bounds, asset: Asset) -> bool:
     return by_id and (bounds.types is None or asset.type in bounds.types)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(conditions, st.lists(assets, min_size=1, max_size=6))
 @example("payload.class == 1", [make_asset(AssetId("a"), "t.A", {"class": 1}, {})])
 @example("id == 'a' && id.startsWith('b')", [make_asset(AssetId("a"), "t.A", {}, {})])

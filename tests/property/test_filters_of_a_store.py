@@ -216,7 +216,7 @@ def found_in(reading: Reading, text: str, incarnation: str, limit: int) -> list[
             return ids
 
 
-@settings(max_examples=600, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=600, suppress_health_check=[HealthCheck.too_slow])
 @given(FILTERS, st.sampled_from([1, 3, 100]))
 @example("payload.l.exists(id, id == 'a/b')", 100)
 @example("[{'n': 1}].exists(payload, payload.n == 1)", 100)

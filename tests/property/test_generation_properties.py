@@ -108,7 +108,7 @@ async def build(snapshots: list[dict[str, str]]) -> Generated:
 
 
 @example([[("generators/a.py", 2)]])  # one name, another shape: the old items have to go
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(st.lists(st.lists(edits, min_size=1, max_size=4), min_size=1, max_size=8))
 def test_an_incremental_build_equals_a_clean_build(steps: list[list[tuple[str, int | None]]]) -> None:
     files = {path: variants[0] for path, variants in VARIANTS.items()}
@@ -171,7 +171,7 @@ def damage(memo: Path) -> None:
         database.execute("UPDATE output SET content = x'00' WHERE id % 5 = 0")
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     st.lists(
         st.tuples(

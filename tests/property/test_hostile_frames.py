@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import msgspec
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lehr.base.clock import Clock, SystemClock
@@ -90,7 +90,6 @@ class Fork:
         return self._ended
 
 
-@settings(deadline=None)
 @given(st.lists(frames | answers.map(msgspec.msgpack.encode), max_size=4), endings)
 def test_whatever_a_fork_answers_nothing_is_refused_without_a_reason(said: list[bytes], ended: Ended) -> None:
     run = Run(SandboxLimits(), SystemClock(), Fork(said, ended))
@@ -106,7 +105,6 @@ def test_whatever_a_fork_answers_nothing_is_refused_without_a_reason(said: list[
     assert ended.clean or ended.overran is Overrun.INTERRUPTED or stopped
 
 
-@settings(deadline=None)
 @given(st.lists(frames, min_size=1, max_size=3), endings, st.lists(frames, max_size=3), endings)
 def test_whatever_a_fork_answers_the_worker_goes_on(
     described: list[bytes], as_described: Ended, said: list[bytes], ended: Ended

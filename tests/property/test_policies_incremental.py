@@ -65,7 +65,7 @@ def found(before: dict[AssetId, Asset], after: dict[AssetId, Asset]) -> set[tupl
     return {(item.subject, item.what, item.why) for item in policy_is_broken(proposal)}
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(worlds, worlds)
 def test_a_difference_is_judged_as_the_whole_is(one: World, other: World) -> None:
     before, after = assets(one), assets(other)

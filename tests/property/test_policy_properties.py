@@ -119,7 +119,7 @@ def known(some: list[dict[str, Any]]) -> Mutations:
     return Mutations(rules, REGISTRY)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.lists(st.fixed_dictionaries({"match": matches, "mutate": mutate}), max_size=3), services)
 def test_to_put_it_twice_is_to_put_it_once(some: list[dict[str, Any]], service: dict[str, Any]) -> None:
     mutations = known(some)
@@ -191,7 +191,7 @@ def built(generation: InlineGeneration, files: dict[str, str | bytes]) -> Genera
     return asyncio.run(generation.generate(MemorySnapshot(files)))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.lists(edits, min_size=1, max_size=4), min_size=1, max_size=6))
 def test_whatever_was_edited_a_build_with_policies_equals_a_clean_build(
     steps: list[list[tuple[str, str | None]]],

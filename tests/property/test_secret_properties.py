@@ -82,7 +82,7 @@ def expected(files: Mapping[str, str], secret: Secret) -> str | None:
     return None if content is None else digest_bytes(content.encode())
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(history=st.lists(snapshots(), min_size=1, max_size=6))
 def test_an_incremental_build_equals_a_clean_one_with_the_digests_of_what_is_there(
     history: list[Files],

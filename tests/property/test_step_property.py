@@ -225,7 +225,7 @@ def hold_operation(before: State, event: Event, writes: list[Write], state: Stat
 
 
 @given(st.data())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_the_loop_keeps_its_invariants_whatever_happens(data: st.DataObject) -> None:
     shell = Shell(data)
     for _ in range(data.draw(st.integers(20, 60))):
@@ -234,7 +234,7 @@ def test_the_loop_keeps_its_invariants_whatever_happens(data: st.DataObject) -> 
 
 
 @given(st.data())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_the_same_events_give_the_same_decisions(data: st.DataObject) -> None:
     shell = Shell(data)
     state = shell.state
@@ -246,7 +246,7 @@ def test_the_same_events_give_the_same_decisions(data: st.DataObject) -> None:
 
 
 @given(st.data())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_a_push_whose_process_died_is_looked_at_first_wherever_it_died(data: st.DataObject) -> None:
     shell = Shell(data)
     for _ in range(data.draw(st.integers(10, 40))):

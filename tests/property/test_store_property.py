@@ -216,6 +216,6 @@ class StoreOfIncarnations(RuleBasedStateMachine):
 
 
 StoreOfIncarnations.TestCase.settings = settings(
-    max_examples=40, stateful_step_count=12, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    max_examples=40, stateful_step_count=12, suppress_health_check=[HealthCheck.too_slow]
 )
 test_every_incarnation_stays_what_it_was = pytest.mark.timeout(120)(StoreOfIncarnations.TestCase)

@@ -23,7 +23,7 @@ values = st.recursive(
 )
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(st.dictionaries(texts, values, min_size=1, max_size=4))
 @example({"a": "1e3", "b": "0o17", "c": "no", "d": "2001-01-01", "e": "~", "f": "1_000", "1e3": "x"})
 @example(
@@ -42,7 +42,7 @@ def test_a_value_is_read_as_it_was_written(value: dict[str, Any]) -> None:
     assert [document.value for document in loaded.documents] == [value]
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(files)
 @example("\tfirst\nx")
 @example("\n\n  \n\tx\n\n")

@@ -28,7 +28,6 @@ EXAMPLES = int(os.environ.get("SCENARIOS", "40"))
 
 QUICK = settings(
     max_examples=300,
-    deadline=None,
     derandomize=True,
     suppress_health_check=list(HealthCheck),
     phases=(Phase.generate, Phase.shrink),  # explaining a failure takes longer than finding it

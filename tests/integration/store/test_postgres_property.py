@@ -35,7 +35,6 @@ def _on(server: PostgresServer) -> None:
 StoreInPostgresql.TestCase.settings = settings(
     max_examples=4,
     stateful_step_count=10,
-    deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
 )
 test_every_incarnation_stays_what_it_was = pytest.mark.timeout(120)(StoreInPostgresql.TestCase)

@@ -174,7 +174,7 @@ leaves: st.SearchStrategy[Any] = st.fixed_dictionaries(
 values = st.recursive(leaves, lambda inner: st.tuples(leaves, inner).map(lambda p: {**p[0], "parent": p[1]}))
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 @given(value=values)
 def test_any_message_is_stored_as_protobuf_would_write_it(
     value: Any, schema: dict[str, Any], team: Any

@@ -28,6 +28,7 @@ from lehr.model.decision import Verdict
 from lehr.model.reason import Reason
 from lehr.sdk.check import CheckPlugin, CheckReader, CheckRequest
 from lehr.testing.checks import FixedCheckReader
+from lehr.testing.conformance.messages import SentCheck
 from lehr.testing.conformance.rules import Rules, hold
 
 T = TypeVar("T")
@@ -52,9 +53,13 @@ class Subject:
     allows: bool | None
     governed: bool = True
 
+    def plugin(self) -> CheckPlugin:
+        """A new plugin. Each call of it is sent as messages."""
+        return SentCheck(self.make())
+
     async def verdicts(self) -> list[Verdict]:
         """A new plugin's verdict."""
-        return await self.make().check(self.request, self.reader)
+        return await self.plugin().check(self.request, self.reader)
 
 
 Rule = Callable[[Subject], Coroutine[Any, Any, None]]
@@ -110,7 +115,7 @@ async def changes_nothing(subject: Subject) -> None:
 @RULES
 async def can_be_repeated(subject: Subject) -> None:
     """Asked again, or after a restart, it answers the same: it keeps no state that matters."""
-    plugin = subject.make()
+    plugin = subject.plugin()
     first = await plugin.check(subject.request, subject.reader)
     second = await plugin.check(subject.request, subject.reader)
     hold(first == second, f"a check returns the same twice, not {first} and {second}")
@@ -120,9 +125,9 @@ async def can_be_repeated(subject: Subject) -> None:
 @RULES
 async def asked_at_once_it_answers_apart(subject: Subject) -> None:
     """One instance serves many assets concurrently: questions in between change no answer."""
-    plugin = subject.make()
+    plugin = subject.plugin()
     readers = (subject.reader, subject.reader.ungoverned(), subject.reader)
-    alone = [await subject.make().check(subject.request, reader) for reader in readers]
+    alone = [await subject.plugin().check(subject.request, reader) for reader in readers]
     together = await asyncio.gather(*(plugin.check(subject.request, reader) for reader in readers))
     hold(together == alone, f"called concurrently, it returns {alone}, not {together}")
 
@@ -134,7 +139,7 @@ async def no_answer_is_no_permission(subject: Subject) -> None:
         for error in (TransientError("it cannot be read now"), RuntimeError("a bug")):
             reader: Any = _FailingReader(subject.reader, question, error)
             try:
-                verdicts = await subject.make().check(subject.request, reader)
+                verdicts = await subject.plugin().check(subject.request, reader)
             except Exception:  # noqa: S112 - whatever it raises counts as wait
                 continue
             waits = any(not verdict.allow for verdict in verdicts)
@@ -154,7 +159,7 @@ async def verdicts_can_be_stored(subject: Subject) -> None:
 @RULES
 async def verdicts_carry_its_name(subject: Subject) -> None:
     """Each names the check, and each names another limit."""
-    name = subject.make().name
+    name = subject.plugin().name
     names = [verdict.check for verdict in await subject.verdicts()]
     hold(all(item == name or item.startswith(f"{name}/") for item in names), f"{names} begin with {name}")
     hold(len(set(names)) == len(names), f"each verdict is another limit's, not {names}")
@@ -181,7 +186,7 @@ async def until_is_in_the_future(subject: Subject) -> None:
             continue
         hold(verdict.until > now, f"until {verdict.until} is after {now}")
         halfway = msgspec.structs.replace(subject.request, now=(now + verdict.until) / 2)
-        then = await subject.make().check(halfway, subject.reader)
+        then = await subject.plugin().check(halfway, subject.reader)
         same = [item for item in then if item.check == verdict.check]
         hold(len(same) == 1 and not same[0].allow, f"{verdict.check} still waits before {verdict.until}")
         hold(same[0].message == verdict.message, "a message holds no running numbers")
@@ -229,7 +234,7 @@ async def is_governed_by_the_governing_incarnation(subject: Subject) -> None:
     """Without its governing assets and controls it gives no verdict, even if it gave one just before."""
     if not subject.governed:
         return
-    plugin = subject.make()
+    plugin = subject.plugin()
     await plugin.check(subject.request, subject.reader)
     left = await plugin.check(subject.request, subject.reader.ungoverned())
     hold(not left, f"with nothing that governs it, there is no verdict, not {left}")

@@ -43,7 +43,7 @@ async def what_is_discovered_is_as_intended(subject: Subject) -> None:
 
 
 def _discovers(subject: Subject) -> bool:
-    return bool(subject.query) and type(subject.plugin).discover is not AssetPlugin.discover
+    return bool(subject.query) and type(subject.plugin.plugin).discover is not AssetPlugin.discover
 
 
 def _asset(subject: Subject, draft: Found) -> Asset:

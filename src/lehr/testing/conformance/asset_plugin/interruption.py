@@ -111,7 +111,7 @@ async def _overtaken(subject: Subject) -> AsyncIterator[tuple[Aim, Aim]]:
         await subject.settle(push.operation)
 
     async def overtake() -> None:
-        standing, subject.plugin = subject.plugin, subject.make()
+        standing, subject.plugin = subject.plugin, subject.new_plugin()
         try:
             await pushed(newer, subject.begin(newer))
         finally:

@@ -20,6 +20,7 @@ from lehr.model.diff import Diff, Goal, Target
 from lehr.model.operation import Operation, Outcome, Progress, Result
 from lehr.model.types import Registry
 from lehr.sdk.plugin import AssetPlugin, Found, IndexedDiff
+from lehr.testing.conformance.messages import SentPlugin
 from lehr.testing.conformance.rules import Rules, hold, raises
 from lehr.testing.plugins import FixedPush, FixedReader, push_of, target_of
 
@@ -68,7 +69,7 @@ class Subject:
         patience: seconds in which an operation that was broken off must have ended, and production must
             have recovered from a crash.
         clock: the clock with which the suite waits.
-        plugin: the latest one made.
+        plugin: the latest one made. Each call of it is sent as messages.
         shown: every diff, message and exception that came out of the plugin.
         handle: the last one that the plugin returned, which it is given with every target.
     """
@@ -89,14 +90,18 @@ class Subject:
     linger: float = 0.02
     patience: float = 30.0
     clock: Clock = field(default_factory=SystemClock)
-    plugin: AssetPlugin = field(init=False)
+    plugin: SentPlugin = field(init=False)
     shown: list[str] = field(init=False, default_factory=list)
     handle: str = field(init=False, default="")
     _pushes: int = field(init=False, default=0)
     _lost: str = field(init=False, default="")
 
     def __post_init__(self) -> None:
-        self.plugin = self.make()
+        self.plugin = self.new_plugin()
+
+    def new_plugin(self) -> SentPlugin:
+        """The plugin of a new process."""
+        return SentPlugin(self.make())
 
     @property
     def goals(self) -> list[Goal]:
@@ -225,7 +230,7 @@ class Subject:
     async def restart(self) -> None:
         """Continue with the plugin of a new process."""
         await self.plugin.close()
-        self.plugin = self.make()
+        self.plugin = self.new_plugin()
 
     async def _noted(self, call: Awaitable[T]) -> T:
         try:
