@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -13,9 +12,7 @@ from lehr.model.asset import Asset, AssetId, AssetKey
 from lehr.model.decision import Status
 from lehr.model.selector import Selector
 from lehr.query.partition_view import Reading
-
-if TYPE_CHECKING:
-    from lehr.sdk.store import Head, Standing
+from lehr.sdk.store import Head, Standing
 
 INERT = "Inert"
 """Shown as status of assets that configure checks and limits: they have no production."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Coroutine
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from lehr.base.blocking import Threads
@@ -20,8 +21,6 @@ from lehr.wiring.sources import interrupt_sources
 from lehr.wiring.stores import installation, open_store
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from lehr.http.openapi import RunStates
     from lehr.http.server import Address, Running
 

@@ -15,7 +15,7 @@ from lehr.generate.engine.schedule import Generator
 from lehr.generate.outcome.output import Addition, Output, UnsetFields, gathered
 from lehr.generate.outcome.problem_list import Collected
 from lehr.generate.sandbox.authors import Answer, Record
-from lehr.generate.typing.conversion import Place, convert, typed_addon
+from lehr.generate.typing.conversion import always, convert, typed_addon
 from lehr.generate.typing.problems import quoted
 from lehr.generate.typing.unset_fields import unset_fields
 from lehr.model.asset import Asset, AssetId
@@ -44,7 +44,7 @@ def output_of(answer: Answer, generator: Generator, inputs: str, item: str, regi
         if value is _UNREADABLE:
             problems.add([_unreadable(generator, record, at)])
         elif record.addon is not None:
-            addon, found = typed_addon(record.addon, value, registry, record.id, _always(at))
+            addon, found = typed_addon(record.addon, value, registry, record.id, always(at))
             problems.add(found)
             if not found:
                 version = registry.evolution(record.addon).version
@@ -52,7 +52,7 @@ def output_of(answer: Answer, generator: Generator, inputs: str, item: str, regi
                     Addition(AssetId(record.id), record.addon, addon, called(record.line), version)
                 )
         else:
-            asset, found = convert(value, registry, origin or at, _always(at), called(record.line))
+            asset, found = convert(value, registry, origin or at, always(at), called(record.line))
             problems.add(_with_record(found, record, called(record.line)))
             if asset is not None and _undeclared(generator, asset):
                 problems.add([_not_made(generator, asset, at)])
@@ -81,10 +81,6 @@ def _with_record(problems: list[Diagnostic], record: Record, by: Derivation) -> 
     made_of = f", made from {by.item}" if by.item else ""
     where = f"it is in {quoted(record.id)}{made_of}"
     return [replace(item, why=f"{item.why}; {where}" if item.why else where) for item in problems]
-
-
-def _always(at: Position) -> Place:
-    return lambda _pointer: at
 
 
 _UNREADABLE = object()

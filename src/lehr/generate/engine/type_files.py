@@ -13,7 +13,7 @@ from lehr.base.digest import digest_all
 from lehr.base.documents import MAX_BYTES
 from lehr.generate.engine.runs import Run
 from lehr.generate.outcome.output import Output
-from lehr.generate.typing.conversion import Place
+from lehr.generate.typing.conversion import always
 from lehr.generate.typing.type_declarations import Known, declare, read_declarations, type_problem
 from lehr.model.asset import Asset
 from lehr.model.message_types import DescriptorError, Messages
@@ -91,17 +91,13 @@ class TypeFiles:
                 diagnostics.append(type_problem(f"`{found.name}` cannot be a type", found.problem, fix, at))
                 continue
             payload = msgspec.json.decode(found.declaration)
-            asset, problems = declare(found.name, payload, registry, _always(at))
+            asset, problems = declare(found.name, payload, registry, always(at))
             diagnostics += problems
             if asset is not None:
                 assets.append(asset)
         if not module.types and not diagnostics:
             diagnostics.append(_declares_nothing(path))
         return Output(inputs, tuple(assets), (), tuple(diagnostics))
-
-
-def _always(at: Position) -> Place:
-    return lambda _pointer: at
 
 
 def _declares_nothing(path: str) -> Diagnostic:

@@ -193,6 +193,11 @@ def _screened_value(
     return None, diagnostics
 
 
+def always(at: Position) -> Place:
+    """The same position for all parts of a value, of which only the whole has one."""
+    return lambda _pointer: at
+
+
 def _as_written(place: Place, value: Any, path: str) -> Place:
     return lambda pointer: place(path + written(pointer.removeprefix(path), value))
 

@@ -9,7 +9,7 @@ architecture were broken, if any. The same seed gives the same run, bit by bit.
 | `random_harness`, `script_harness`, `plans.plan_harness` | its drivers: chance, scripts, fault plans |
 | `source`, `generation`, `store` | where intent is edited, built and kept, with faults |
 | `production`, `faults`, `things` | what is managed, of any asset type, and its faults |
-| `history`, `profile`, `dice` | random histories from a seed |
+| `suite`, `profile`, `dice` | random histories from a seed |
 | `people`, `intent`, `edits`; `trouble`; `encounters` | actions of people, faults, and encounters |
 | `final_phase` | the end of a history, in which everything must settle |
 | `script`, `script_play` and related modules | scenarios as text, played and compared |

@@ -1,7 +1,8 @@
-"""One random history as a value, and many of them over all processors."""
+"""Random histories: one of them, its result as a value, and many over all processors."""
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
 import multiprocessing
@@ -15,14 +16,62 @@ import msgspec
 import structlog
 
 from lehr.base.digest import Digest
-from lehr.testing.sim.history import History
+from lehr.testing.sim import encounters, final_phase, people, trouble
+from lehr.testing.sim.random_harness import RandomHarness
+from lehr.testing.sim.verdict import judge, whole
+from lehr.testing.virtual import run
 
 S = TypeVar("S")
 T = TypeVar("T")
 
+LEAST_EVENTS = 200
+"""A history continues until so much has happened; its quiet phase adds to that."""
+
+_LONGEST = 100_000.0
+"""Seconds after which a history must be over."""
+
+_QUIET = 0.1
+"""How likely nothing happens for a while after a step."""
+
 _CHUNK = 4
 _ROUND = 64
 _MEMORY = Path("/dev/shm")  # noqa: S108 - a folder of one's own is made in it
+
+
+class History(RandomHarness):
+    """Plays one random history: intent, production, people and machines misbehave, and then leave it be.
+
+    In the first phase anything may happen, and every write and push is judged as it comes (safety); now
+    and then nothing happens for a while, and whatever is then held must still be held by something. In
+    the second phase, faults stay only where they can harm nothing else, and everything else must
+    settle within a bounded time (liveness).
+    """
+
+    @property
+    def violations(self) -> list[str]:
+        """Rules that were broken, one line each, with the rule's id."""
+        return [*self.witness.violations, *self.production.broken]
+
+    def play(self) -> None:
+        """Play it to its end, and judge the final state."""
+        run(self._main, seed=self.seed)
+
+    async def _main(self) -> None:
+        async with asyncio.timeout(_LONGEST):
+            await self.open()
+            dice, taken = self.dice, 0
+            steps = [*people.steps(), *trouble.steps(self), *encounters.steps(self)]
+            while taken < self.profile.steps or len(self.trace.events) < LEAST_EVENTS:
+                taken += 1
+                await self.alive(dice.pick(steps))
+                await self.alive(
+                    lambda harness: harness.process.pass_time(dice.pick((0.0, 0.1, 1.0, 5.0, 30.0)))
+                )
+                if dice.happens(_QUIET):
+                    await self.alive(RandomHarness.quiet_period)
+            await final_phase.pass_by(self)
+            self.witness.violations += [*judge(self), *whole(self)]
+            await self.close()
 
 
 class Played(msgspec.Struct, frozen=True):

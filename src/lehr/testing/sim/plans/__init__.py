@@ -3,7 +3,7 @@
 In: a `Scenario`. Out: for each plan, the alarms: differences from the run without the fault.
 
 After Sieve (OSDI 2022), which found 46 bugs in ten Kubernetes controllers this way. Random histories
-(`lehr.testing.sim.history`) try deep combinations and may miss a particular place; plans try every
+(`lehr.testing.sim.suite`) try deep combinations and may miss a particular place; plans try every
 place, one fault at a time, and name it exactly.
 
 A scenario is a deterministic course of commits, commands and drift; each settles before the next
