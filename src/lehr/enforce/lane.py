@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Any, Generic, TypeVar
 
 import structlog
@@ -59,7 +59,7 @@ class Lane(Generic[T]):
         clock: Clock,
         turn: Callable[[T], Coroutine[Any, Any, None]],
         broke: Callable[[asyncio.Task[None]], None] = lambda worker: None,
-        prepare: Callable[[Iterable[T]], asyncio.Task[None] | None] = lambda upcoming: None,
+        prepare: Callable[[TurnQueue[T]], asyncio.Task[None] | None] = lambda upcoming: None,
     ) -> None:
         """Create an empty lane.
 

@@ -79,7 +79,7 @@ class Lookups:
         self._found: dict[Call, Any] | None = None
         self._asked_again_at = 0.0
         self._coming: dict[AssetId, asyncio.Task[None]] = {}
-        self._ahead = 0  # about how many more turns find their asset at hand
+        self._turns_until_look = 0  # until then, about every turn finds its asset at hand
         self._size = size
         # Of a plain dict, the oldest entry is found the slower the more were deleted before it.
         self._kept: OrderedDict[tuple[AssetKey, int], Asset | None] = OrderedDict()
@@ -175,25 +175,29 @@ class Lookups:
         return since if since <= sequence else sequence
 
     def read_ahead(
-        self, partition: Partition, sequence: int, upcoming: Iterable[AssetId]
+        self, partition: Partition, sequence: int, upcoming: Iterable[AssetId], count: int
     ) -> asyncio.Task[None] | None:
         """Read the assets of the turns that are next, many at once, and in good time before those.
 
         Returns what the next turn should wait for, if anything. An asset that cannot be read this way is
         read again when it is looked up.
+
+        Args:
+            count: how many are upcoming, at most.
         """
-        self._ahead -= 1
-        if self._at_once or self._ahead > _MOST // 2:
+        self._turns_until_look -= 1
+        needless = self._turns_until_look > 0 or count < _FEWEST
+        if self._at_once or (needless and not self._coming):
             return None
         ids = list(islice(upcoming, 1 if self._coming else 2 * _MOST))
         if not self._coming:
             unknown = [id for id in ids if not self._is_known(AssetKey(partition, id), sequence)][:_MOST]
             if len(unknown) < _FEWEST:
-                self._ahead = len(ids)
+                self._turns_until_look = len(ids) // 2
                 return None
             coming = asyncio.create_task(self._fetch(partition, sequence, unknown), name="read ahead")
             self._coming = dict.fromkeys(unknown, coming)
-            self._ahead = len(unknown)
+            self._turns_until_look = len(unknown) // 2
         return self._coming.get(ids[0]) if ids else None
 
     def _is_known(self, key: AssetKey, sequence: int) -> bool:

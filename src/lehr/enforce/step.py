@@ -609,11 +609,13 @@ def _target_of(state: State, operation: Operation) -> Target:
 
 def _keep_handle(state: State, text: str | UnsetType) -> tuple[State, tuple[KeepHandle, ...]]:
     """The state with the handle that the plugin returned, if it did, and the write that keeps it."""
+    if text is UNSET:
+        return state, ()
     view = _turn(state).view
     known = "" if state.handle is None else state.handle.text
     type = view.asset.type if state.operation is None and view.asset is not None else _operation(state).type
     same_type = state.handle is None or state.handle.type == type
-    if text is UNSET or (text == known and same_type):
+    if text == known and same_type:
         return state, ()
     handle = Handle(view.key.partition, view.key.id, type, text, view.now)
     return replace(state, handle=handle if text else None), (KeepHandle(handle),)

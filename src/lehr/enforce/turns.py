@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from typing import Any
 
@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from lehr.base.digest import Digest
 from lehr.base.errors import LehrError
+from lehr.client.turns import TurnQueue
 from lehr.enforce.claims import PushRefusal, SlotClaims
 from lehr.enforce.committer import Committer
 from lehr.enforce.conclude import broken
@@ -123,12 +124,12 @@ class Turns:
                 self._not_pushed(slot)
             self._turn_over(slot)
 
-    def read_ahead(self, upcoming: Iterable[Slot]) -> asyncio.Task[None] | None:
+    def read_ahead(self, upcoming: TurnQueue[Slot]) -> asyncio.Task[None] | None:
         """Read what the turns that are next look at first; returns what to wait for, if anything."""
         if self.governance is None:
             return None
         ids = (slot.key.id for slot in upcoming if slot.digest is not None)
-        return self._lookups.read_ahead(self._runtime.partition, self.governance.sequence, ids)
+        return self._lookups.read_ahead(self._runtime.partition, self.governance.sequence, ids, len(upcoming))
 
     def _broke(self, slot: Slot, error: LehrError | str) -> None:
         assert slot.governance is not None

@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 def sent(value: T) -> T:
-    """A message as it arrives. What is none, such as the answer of a broken plugin, is left to the rules.
+    """A message as it arrives. Any other value, such as the answer of a broken plugin, is returned unchanged.
 
     Raises:
         AssertionError: it changes on the way, or cannot be encoded.
