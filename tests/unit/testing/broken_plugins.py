@@ -1,4 +1,4 @@
-"""A few plugins that keep every rule, and those that break one of looking, pushing or interruption."""
+"""A few plugins that keep every rule, and those that break a rule of diffs, pushes or interruption."""
 
 from __future__ import annotations
 

@@ -7,20 +7,20 @@ test makes a fresh `Subject` for each rule and runs it:
     def test_keeps_the_contract(rule, tmp_path):
         asyncio.run(rule(subject(tmp_path)))
 
-`looking` holds the rules of diffs, also of production that repairs itself, `pushing` those of pushes
-that end, `interruption` those of pushes that do not, `discovering` those of what is found before
+`diffs` holds the rules of diffs, also of production that repairs itself, `pushes` those of pushes
+that end, `interruption` those of pushes that do not, `discovery` those of what is found before
 anything was declared, `conduct` those of what a plugin reports and shows of its own work, `output`
 those of what it shows of production's output, `handles` those of production that makes names of its own.
 """
 
 from lehr.testing.conformance.asset_plugin import (  # noqa: F401 - each adds its rules
     conduct,
-    discovering,
+    diffs,
+    discovery,
     handles,
     interruption,
-    looking,
     output,
-    pushing,
+    pushes,
 )
 from lehr.testing.conformance.asset_plugin.subject import RULES, Rule, Subject
 

@@ -9,7 +9,7 @@ from lehr.base.errors import LehrError
 from lehr.model.asset import AssetKey, id_problem, partition_problem
 from lehr.model.diff import Goal
 from lehr.model.operation import Result
-from lehr.testing.conformance.asset_plugin.interrupting import cancelled_at
+from lehr.testing.conformance.asset_plugin.interrupts import cancelled_at
 from lehr.testing.conformance.asset_plugin.logs import logged
 from lehr.testing.conformance.asset_plugin.subject import Aim, Subject, applied_rule, rule
 from lehr.testing.conformance.rules import hold

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Iterable
 from lehr.base.errors import LehrError
 from lehr.model.operation import Operation, Progress
 from lehr.sdk.plugin import Fencing
-from lehr.testing.conformance.asset_plugin.interrupting import cancelled_at, overtaken_at, spread, waits_of
+from lehr.testing.conformance.asset_plugin.interrupts import cancelled_at, overtaken_at, spread, waits_of
 from lehr.testing.conformance.asset_plugin.subject import Aim, Journey, Subject, applied_rule, rule
 from lehr.testing.conformance.rules import hold
 from lehr.testing.plugins import FixedPush, FixedReader, push_of, target_of

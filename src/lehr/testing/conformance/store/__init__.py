@@ -8,17 +8,17 @@ the rule that it breaks. A test makes a fresh `Subject` for each rule and runs i
         rule(Subject(lambda: MyStore(tmp_path / "state")))
 
 `incarnations` holds the rules of intent, `admission` those of pushes, `history` those of
-what was decided and reported, `retention` those of pruning, `importing` those of incarnations of
-other states, `handling` those of concurrency and failures.
+what was decided and reported, `retention` those of pruning, `imports` those of incarnations of
+other states, `transactions` those of concurrency and failures.
 """
 
 from lehr.testing.conformance.store import (  # noqa: F401 - each adds its rules
     admission,
-    handling,
     history,
-    importing,
+    imports,
     incarnations,
     retention,
+    transactions,
 )
 from lehr.testing.conformance.store.subject import RULES, Rule, Subject
 

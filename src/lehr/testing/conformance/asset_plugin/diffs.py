@@ -8,7 +8,7 @@ import msgspec
 
 from lehr.base.errors import LehrError
 from lehr.model.diff import Diff, Effects, Goal
-from lehr.testing.conformance.asset_plugin.interrupting import cancelled_at, spread, waits_of
+from lehr.testing.conformance.asset_plugin.interrupts import cancelled_at, spread, waits_of
 from lehr.testing.conformance.asset_plugin.subject import Aim, Subject, applied_rule, rule, stalls
 from lehr.testing.conformance.rules import hold
 from lehr.testing.plugins import FixedReader

@@ -1,4 +1,4 @@
-"""The rules of handles: commits are there for all, whole, immediately, and whatever goes wrong."""
+"""The rules of transactions: commits are there for all, whole, immediately, and whatever goes wrong."""
 
 from __future__ import annotations
 
