@@ -161,12 +161,12 @@ def _line(data: Any) -> str:
 
 
 def _cut(text: str, begin: int) -> str:
-    """At most `_MOST_VALUE` characters of `text`, including those from `begin` on."""
+    """At most `_MOST_VALUE` characters of `text`; of a longer one, those from `begin` on."""
     if len(text) <= _MOST_VALUE:
         return text
     if begin <= 0:
         return f"{text[: _MOST_VALUE - 1]}…"
-    rest = text[min(begin, len(text) - _MOST_VALUE + 1) :]
+    rest = text[begin:]
     return f"…{rest}" if len(rest) < _MOST_VALUE else f"…{rest[: _MOST_VALUE - 2]}…"
 
 

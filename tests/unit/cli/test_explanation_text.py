@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lehr.cli.explanation_text import explanation_lines, values
@@ -72,12 +72,13 @@ def test_of_two_long_texts_the_part_is_shown_where_they_begin_to_differ() -> Non
     before, after = values("x" * 200 + "old" + "y" * 200, "x" * 200 + "new" + "y" * 200)
     assert before == "…" + "x" * 20 + "old" + "y" * 35 + "…"
     assert after == "…" + "x" * 20 + "new" + "y" * 35 + "…"
-    assert values("x" * 200, "x" * 200 + "end") == ("…" + "x" * 59, "…" + "x" * 56 + "end")
+    assert values("x" * 200, "x" * 200 + "end") == ("…" + "x" * 20, "…" + "x" * 20 + "end")
     assert values("a" + "x" * 200, "b" + "x" * 200) == ("a" + "x" * 58 + "…", "b" + "x" * 58 + "…")
     assert values("short", "other") == ("short", "other")
 
 
 @given(st.text(max_size=200), st.text(max_size=200), st.text(min_size=100, max_size=300))
+@example("", "0", "0" * 100)
 def test_what_differs_looks_different_and_fits(one: str, other: str, same: str) -> None:
     before, after = values(same + one, same + other)
     assert len(before) <= 60
