@@ -29,6 +29,9 @@ sys.dont_write_bytecode = False
 hypothesis.settings.register_profile("lehr", deadline=None)
 hypothesis.settings.load_profile("lehr")
 
+_SLOW_SECONDS = 300
+"""After which a slow test has hung, on however busy a machine."""
+
 _STATES = pytest.StashKey[tuple[Path, list[str], Path]]()
 
 
@@ -44,6 +47,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.nodeid.startswith(beginnings):
             item.add_marker(pytest.mark.slow)
+            if item.get_closest_marker("timeout") is None:
+                item.add_marker(pytest.mark.timeout(_SLOW_SECONDS))
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -79,7 +79,7 @@ def run(markdown: str, folder: Path) -> str:
             start_new_session=True,
         )
         try:
-            code = shell.wait(timeout=50)
+            code = shell.wait(timeout=250)
         finally:
             stop(shell, folder)
     assert code == 0, output.read_text()

@@ -135,9 +135,12 @@ async def _drift_unseen(harness: RandomHarness) -> None:
 
 
 async def _come_to_rest(harness: RandomHarness) -> None:
-    """A resync may be under way, and another begin while the last turns are written down."""
+    """A resync may be under way, and another begin while the last turns are written down.
+
+    Or a chain of turndowns, each of which must stand for a time before the next one begins.
+    """
     process = harness.process
-    for _ in range(100):
+    for _ in range(400):
         if process.enforcer.at_rest:
             await process.plane.committer.flush()
             if process.enforcer.at_rest:
