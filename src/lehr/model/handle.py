@@ -33,5 +33,5 @@ class Handle(msgspec.Struct, frozen=True):
 
 def excess(text: object) -> str:
     """Why a handle is too long; empty if it is not."""
-    size = len(text.encode()) if isinstance(text, str) else 0
+    size = len(text.encode(errors="surrogatepass")) if isinstance(text, str) else 0
     return f"a handle of {size:,} bytes; at most {MOST_BYTES:,} are kept" if size > MOST_BYTES else ""

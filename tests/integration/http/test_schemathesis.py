@@ -27,7 +27,7 @@ async def no_look() -> None:
     pass
 
 
-@pytest.mark.timeout(60 + 10 * EXAMPLES)
+@pytest.mark.timeout(300 + 10 * EXAMPLES)
 def test_schemathesis_finds_nothing(tmp_path: Path) -> None:
     async def main() -> None:
         async with served(tmp_path, hook=Hook(lambda: "secret", no_look, SystemClock())) as server:

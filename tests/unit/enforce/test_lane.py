@@ -473,7 +473,12 @@ def test_a_plugin_that_never_says_anything_is_not_listened_to() -> None:
 
 
 @pytest.mark.parametrize(
-    ("handle", "why"), [("x" * 8193, "a handle of 8,193 bytes; at most 8,192"), ("a\0b", "not plain text")]
+    ("handle", "why"),
+    [
+        ("x" * 8193, "a handle of 8,193 bytes; at most 8,192"),
+        ("a\0b", "not plain text"),
+        ("\ud800", "not plain text"),
+    ],
 )
 def test_a_handle_that_cannot_be_kept_is_an_answer_that_is_not_valid(handle: str, why: str) -> None:
     outcome = pushed(answers(Outcome(Result.DONE, handle=handle)))

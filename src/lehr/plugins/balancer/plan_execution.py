@@ -127,17 +127,18 @@ class PlanExecution:
             await self._site.writes.run(self._key, folder.remove, self._plan.folder, name)
 
     async def _await_warm(self) -> None:
-        """Wait until Envoy's workers have all pools: a request for one that they lack fails.
+        """Wait until Envoy's workers know all pools: a request for one that they do not know fails.
 
-        A new pool is kept from the workers until each of its endpoints was probed for the first time.
+        Envoy withholds a new pool from its workers until it has checked each endpoint's health once.
         """
         deadline = self._site.clock.monotonic() + _PATIENCE
         while (await self._statistics()).get("cluster_manager.warming_clusters"):
             if self._site.clock.monotonic() >= deadline:
                 raise TransientError(
-                    f"Envoy at {self._admin} does not take up new pools",
+                    f"Envoy at {self._admin} has not activated its new pools",
                     code="BAL119",
-                    why=f"it still probes their endpoints after {_PATIENCE:g} s",
+                    why=f"their endpoints have not had a first health check within {_PATIENCE:g} s",
+                    fix="check that the endpoints answer; Lehr retries automatically",
                 )
             await self._site.clock.sleep(_POLL)
 

@@ -208,8 +208,10 @@ def _program(directory: Path, key: AssetKey, index: int, answer: dict[str, Any] 
     files = directory / "assets" / asset_name(key)
     record, document = files / f"{index}.run", files / f"{index}.json"
     state, pid = state_of(answer), None if answer is None else answer["pid"] or None
-    if pid is not None and procfs.identify(pid) is None:  # it has ended, and supervisord is about to notice
-        pid = None
+    process = None if pid is None else procfs.identify(pid)
+    known = None if process is None else _marks(record, process)
+    if pid is not None and (process is None or not procfs.alive(process)):
+        pid = None  # it has ended, perhaps while it was read, and supervisord is about to notice
         state = State.EXITED if state in (State.RUNNING, State.STARTING) else state
     found = Program(group=directory.name, index=index, state=state, pid=pid)
     if (note := read_note(record)) is not None:
@@ -219,7 +221,6 @@ def _program(directory: Path, key: AssetKey, index: int, answer: dict[str, Any] 
     if answer is None or pid is None:
         comes = _defined_marks(document) if state in (State.EXITED, State.BACKOFF) else {}
         return replace(found, content=comes.get(procfs.CONTENT, ""))
-    known = _marks(record, pid)
     marks = _defined_marks(document) if known is None else known
     return replace(
         found,
@@ -231,17 +232,19 @@ def _program(directory: Path, key: AssetKey, index: int, answer: dict[str, Any] 
     )
 
 
-def _marks(record: Path, pid: int) -> Mapping[str, str] | None:
-    """The marks that the process `pid` was started with; None if it is still about to become its program."""
-    process = procfs.identify(pid)
+def _marks(record: Path, process: procfs.ProcessId) -> Mapping[str, str] | None:
+    """The marks that the process was started with; None if it is still about to become its program.
+
+    They mean nothing if the process has ended by then.
+    """
     for _ in range(2):
         note = read_note(record)
         if note is not None and note.process == process:
             return note.marks
-        if _launching(pid):
+        if _launching(process.pid):
             return None
         # Perhaps no longer: then it was noted after the note was read.
-    return procfs.environment(pid)
+    return procfs.environment(process.pid)
 
 
 def _defined_marks(document: Path) -> dict[str, str]:
@@ -259,7 +262,7 @@ def _launching(pid: int) -> bool:
     if procfs.REPLICA in procfs.environment(pid):
         return False
     command = procfs.arguments(pid)
-    return launch.__file__ in command or command == COMMAND
+    return not command or launch.__file__ in command or command == COMMAND  # it has none while it executes
 
 
 def _ports(marks: Mapping[str, str]) -> tuple[int, ...]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from lehr.testing.sim.dice import Dice
 
-_SPELL = 0x5EED
+_SALT = 0x5EED
 """Makes other dice of a history's seed."""
 
-_SPARED_SECONDS = 90.0
+_SOON_SECONDS = 90.0
 
 
 class Pace:
@@ -22,7 +22,7 @@ class Pace:
     """
 
     def __init__(self, seed: int) -> None:
-        self._dice = dice = Dice(seed ^ _SPELL)
+        self._dice = dice = Dice(seed ^ _SALT)
         self.reads = dice.pick((0.0, 0.0, 0.0, 0.02, 0.2))
         self.hangs: list[tuple[float, float]] = []
         if dice.happens(0.2):
@@ -43,9 +43,9 @@ class Pace:
         """Seconds until the store answers again."""
         return next((end - now for begin, end in self.hangs if begin <= now < end), 0.0)
 
-    def spare(self, now: float) -> None:
-        """The store does not hang soon."""
-        self.hangs = [(begin, end) for begin, end in self.hangs if not now <= begin < now + _SPARED_SECONDS]
+    def cancel_hangs_soon_after(self, now: float) -> None:
+        """Drop the hangs that would begin within the next minute and a half."""
+        self.hangs = [(begin, end) for begin, end in self.hangs if not now <= begin < now + _SOON_SECONDS]
 
     def calm(self) -> None:
         """From now on, the store answers at once."""

@@ -138,11 +138,11 @@ class RandomHarness(Harness):
         await self.process.pass_time(self.dice.seconds(low, high))
 
     async def store_answers(self) -> None:
-        """Let time pass until the store answers; it does not hang again soon."""
+        """Let time pass until the store answers, and let it not hang again for a while."""
         seconds = self.hang()
         if seconds:
             await self.pass_time(seconds, seconds)
-        self.pace.spare(self.clock.monotonic())
+        self.pace.cancel_hangs_soon_after(self.clock.monotonic())
 
     async def quiet_period(self) -> None:
         """Let nothing happen, with all faults as they are, and find assets that are stuck."""

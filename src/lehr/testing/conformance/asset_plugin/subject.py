@@ -129,13 +129,13 @@ class Subject:
         return push_of(target_of(*aim), id, superseded=superseded, epoch=self._pushes)
 
     def target(self, aim: Aim) -> Target:
-        """The target of `aim`, with everything that is known from earlier calls."""
-        return replace(target_of(*aim), handle=self.handle, lost=self._lost)
+        """The target of `aim`, with the handle that is known."""
+        return replace(target_of(*aim), handle=self.handle)
 
     async def diff(self, asset: Asset, goal: Goal = Goal.PRESENT, reader: FixedReader | None = None) -> Diff:
         """The plugin's diff for `asset`."""
-        call = self.plugin.diff(self.target(Aim(asset, goal)), reader or self.reader(asset))
-        found = await self._noted(call)
+        target = replace(self.target(Aim(asset, goal)), lost=self._lost)
+        found = await self._noted(self.plugin.diff(target, reader or self.reader(asset)))
         self.shown.append(_encoded(found))
         self._learn(found)
         self._lost = ""
@@ -173,7 +173,7 @@ class Subject:
     ) -> Outcome:
         """Result of pushing `asset`."""
         push = push or self.begin(Aim(asset, goal))
-        if self._lost and self.handle:  # an unknown outcome is looked at before anything else is done
+        if self._lost:  # an unknown outcome is looked at before anything else is done
             with contextlib.suppress(LehrError):
                 await self.diff(asset, goal, reader)
         try:
