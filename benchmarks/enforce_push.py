@@ -125,7 +125,7 @@ async def converge(store: Store, plugin: AssetPlugin) -> float:
     commits = asyncio.create_task(committer.run())
     running = enforcer(store, plugin, committer)
     began = time.perf_counter()
-    await running.start()
+    await running.start("bench")
     await at_rest(running)
     await committer.flush()
     seconds = time.perf_counter() - began

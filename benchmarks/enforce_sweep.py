@@ -36,7 +36,7 @@ async def sweep(path: Path, size: int) -> float:
     committer = Committer(store, committing, SystemClock())
     commits = asyncio.create_task(committer.run())
     running = enforcer(store, Nothing(ids(size)), committer)
-    await running.start()
+    await running.start("bench")
     await at_rest(running)
     before = running.turns
     began = time.perf_counter()

@@ -130,8 +130,8 @@ def changed(turn: int, count: int) -> Iterator[Asset]:
 
 def push(store: CheckableStore, asked: dict[AssetId, Basis]) -> None:
     """Admit and finish pushes, each with its decisions, as the Enforcer groups them when it is busy."""
-    [epoch] = store.commit([TakeLease(PARTITION)])
-    lease, ids = KeepLease(PARTITION, epoch), list(asked)
+    [epoch] = store.commit([TakeLease(PARTITION, "bench", 0.0)])
+    lease, ids = KeepLease(PARTITION, epoch, 0.0), list(asked)
     for start in range(0, len(ids), IN_A_GROUP):
         group = [operation(f"o {id}", id, epoch=epoch) for id in ids[start : start + IN_A_GROUP]]
         admit = [Admit(item, asked[item.asset], decision=decision(item.asset)) for item in group]

@@ -232,7 +232,7 @@ class Plane:
     async def start(self) -> None:
         """Begin; raises `Crash` if the store dies in between."""
         self._committing = asyncio.create_task(self.committer.run(), name="committer")
-        await self.or_crash(self.enforcer.start())
+        await self.or_crash(self.enforcer.start("test"))
 
     async def publish(self, *assets: Asset, tell: bool = True) -> Incarnation:
         """Make `assets` the whole of intent, and notify the Enforcer (`tell`)."""

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
+import time
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from lehr.model.lease import LEASE_SECONDS
 from tests.e2e.bad_input.workspace import Workspace, until
 from tests.postgres import PostgresServer
 
@@ -146,23 +149,73 @@ def test_a_server_that_dies_while_lehr_runs_loses_nothing(shop: Workspace, serve
         assert shop.lehr("get", "incarnations", "-o", "name").out.split() == ["shop@2", "shop@1"]
 
 
-def test_of_two_over_one_store_the_first_ends_when_the_second_comes(shop: Workspace) -> None:
-    # given another machine, as far as one can be had here: another state folder
+@pytest.fixture
+def other(shop: Workspace) -> Workspace:
+    """Another machine, as far as one can be had here: another state folder."""
     other = Workspace(shop.folder / "elsewhere")
     other.repository = shop.repository
     other.environment["LEHR_STORE"] = shop.environment["LEHR_STORE"]
+    return other
+
+
+def test_of_two_over_one_store_the_second_stands_by_until_the_first_ends(
+    shop: Workspace, other: Workspace
+) -> None:
     motd = shop.production / "motd.txt"
     with shop.run() as first:
         first.says("enforcing partition shop")
         until("the first is made", motd.exists, first.said)
         with other.run() as second:
+            # given that the second was refused the lease, and says whose it is
+            second.says("standing by", f":{shop.state} enforces partition shop")
+            status = other.lehr("status").out
+            assert f"standing by, process {second.pid}: " in status
+            assert f":{shop.state} enforces partition shop" in status
+            other.lehr("pause", "motd", "--reason", "why not").failed(
+                "error[CTL122]", "enforces partition shop"
+            )
+            waits = other.lehr("why", "motd").out
+            assert "AsIntended" in waits
+            # when the first is ended, then the second takes over at once
+            assert first.end() == 0
             second.says("enforcing partition shop")
-            # then the one that was there before notices, and ends
-            assert first.ended() == 1
-            assert "another control plane has taken over partition shop" in first.said()
             shop.declare_file("motd", "from the second\n")
             shop.commit()
             until("the second goes on", lambda: motd.read_text() == "from the second\n", second.said)
+
+
+def test_who_was_stopped_for_longer_than_its_lease_stands_by_and_comes_back(
+    shop: Workspace, other: Workspace
+) -> None:
+    motd = shop.production / "motd.txt"
+    with shop.run() as first:
+        first.says("production is as intended")
+        with other.run() as second:
+            second.says("standing by")
+            # when the first stops for longer than its lease, then the second takes over
+            os.kill(first.pid, signal.SIGSTOP)
+            try:
+                time.sleep(LEASE_SECONDS)
+                second.says("enforcing partition shop")
+            finally:
+                os.kill(first.pid, signal.SIGCONT)
+            # and when it goes on, it writes nothing, and waits
+            first.says("the lease is lost; standing by", f":{other.state}")
+            assert second.end() == 0
+            # then it takes the lease again, and enforces what was published meanwhile
+            first.says("the lease is taken again")
+            shop.declare_file("motd", "from the first again\n")
+            shop.commit()
+            until("the first goes on", lambda: motd.read_text() == "from the first again\n", first.said)
+
+
+def test_a_run_that_may_only_wait_for_so_long_says_who_enforces(shop: Workspace, other: Workspace) -> None:
+    with shop.run() as first:
+        first.says("production is as intended")
+        done = other.once("--timeout", "3s")
+        assert done.code == 1
+        assert "gave up after 3s: " in done.err
+        assert f":{shop.state} enforces partition shop" in done.err
 
 
 def test_a_second_partition_is_refused_before_it_takes_the_lease_of_the_first(

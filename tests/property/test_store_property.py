@@ -84,7 +84,7 @@ class StoreOfIncarnations(RuleBasedStateMachine):
 
     @rule(upserts=st.lists(versions, min_size=1, max_size=3, unique_by=lambda item: item.id))
     def fail_after_publishing(self, upserts: list[Asset]) -> None:
-        writes: list[Write] = [publication(len(self.headers), *upserts), TakeLease(PARTITION)]
+        writes: list[Write] = [publication(len(self.headers), *upserts), TakeLease(PARTITION, "one", 1.0)]
         with pytest.raises(KeyError):
             self.store.commit([*writes, object()])  # type: ignore[list-item]
 

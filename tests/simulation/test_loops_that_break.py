@@ -13,9 +13,11 @@ from lehr.base.errors import StalledError, TransientError
 from lehr.control.plane import ControlPlane
 from lehr.model.attempt import Publication
 from lehr.model.writes import LeaseLostError
+from lehr.testing.sim.harness import OWNER
 from lehr.testing.sim.process import Process
 from lehr.testing.sim.random_harness import RandomHarness
 from lehr.testing.virtual import run
+from lehr.testing.world import PARTITION
 
 Break = Callable[[ControlPlane, RandomHarness], None]
 
@@ -27,7 +29,7 @@ def play(folder: Path, scenario: Callable[[ControlPlane, RandomHarness], Awaitab
         harness = RandomHarness(3, folder)
         await harness.open()
         await harness.process.kill()
-        process = Process(harness, "tested", 7)
+        process = Process(harness, "tested", 7, OWNER)
         async with asyncio.timeout(3600):
             await scenario(process.plane, harness)
         await process.kill()
@@ -123,9 +125,9 @@ def test_a_turn_that_ends_in_no_way_foreseen_ends_the_process(
     play(tmp_path, scenario)
 
 
-def test_a_lease_that_is_lost_ends_the_process_as_such(tmp_path: Path) -> None:
+def test_a_lease_that_a_process_of_the_same_owner_takes_ends_the_process(tmp_path: Path) -> None:
     def lose() -> None:
-        raise LeaseLostError("another control plane has taken over")
+        raise LeaseLostError(PARTITION, 1, 2, OWNER)
 
     async def scenario(plane: ControlPlane, harness: RandomHarness) -> None:
         ending(plane, "store", lose)
@@ -138,7 +140,7 @@ def test_a_lease_that_is_lost_ends_the_process_as_such(tmp_path: Path) -> None:
     play(tmp_path, scenario)
 
 
-@pytest.mark.parametrize("name", ["source", "committer"])
+@pytest.mark.parametrize("name", ["source", "lease"])
 def test_a_loop_of_the_control_plane_that_is_cancelled_ends_the_process(name: str, tmp_path: Path) -> None:
     async def scenario(plane: ControlPlane, harness: RandomHarness) -> None:
         await plane.start()

@@ -86,11 +86,15 @@ async def run_once(ended: Ending, deployment: Deployment, timeout: float | None)
     began = SystemClock().monotonic()
     if timeout is not None:
         ended.after(timeout)
-    started = False
+    waited_for = "the source or the store has not answered yet"
     try:
         async with _plane(deployment, ended) as (plane, made_of):
-            attempt = await ended.unless(plane.start())
-            started = True
+            try:
+                attempt = await ended.unless(plane.start())
+            except EndedError:
+                waited_for = plane.standby or "the source has not answered yet"
+                raise
+            waited_for = ""
             converged = await _converged(plane, ended)
             await _stop(plane)
             if ended.is_set() and not ended.timed_out:
@@ -104,8 +108,8 @@ async def run_once(ended: Ending, deployment: Deployment, timeout: float | None)
                 tell(f"gave up after {formatting.span(timeout or 0.0)}")
             _tell_what_blocks(made_of, plane)
     except EndedError:
-        if ended.timed_out and not started:
-            tell(f"gave up after {formatting.span(timeout or 0.0)}: the source or the store did not answer")
+        if ended.timed_out and waited_for:
+            tell(f"gave up after {formatting.span(timeout or 0.0)}: {waited_for}")
     return ended.code or 1
 
 
@@ -250,7 +254,7 @@ async def _tell_changes(plane: ControlPlane) -> None:
     """Report the overall status whenever nothing is in progress and it differs from the last report."""
     before: frozenset[str] | None = None
     while True:
-        if plane.enforcer.at_rest and plane.enforcer.unsettled != before:
+        if plane.at_rest and plane.enforcer.unsettled != before:
             before = plane.enforcer.unsettled
             total = formatting.counted(plane.enforcer.assets, "asset")
             if not plane.enforcer.assets:

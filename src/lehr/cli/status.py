@@ -49,8 +49,7 @@ def _lines(
     from lehr.sdk.source import REMARK
 
     now, newest = reading.now, overview.newest
-    process = "" if run.process is None else f", process {run.process}"
-    yield f"running     {f'yes{process}' if run.active else f'no: {run_line(run, now)}'}"
+    yield f"running     {_running(run, now)}"
     yield f"state       {place}"
     yield f"partition   {reading.partition}"
     if newest is None:
@@ -79,6 +78,14 @@ def _lines(
         yield f"history     {kept}"
     if report and report["store_trouble"]:
         yield f"trouble     {report['store_trouble']}"
+
+
+def _running(run: RunState, now: float) -> str:
+    """Whether a `lehr run` is active, and does something."""
+    if not run.active:
+        return f"no: {run_line(run, now)}"
+    process = "" if run.process is None else f", process {run.process}"
+    return f"standing by{process}: {run.standby}" if run.standby else f"yes{process}"
 
 
 def _newest(attempt: Attempt, now: float) -> str:

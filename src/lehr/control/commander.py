@@ -23,6 +23,7 @@ from lehr.control.messages import (
     Retry,
 )
 from lehr.control.retention import pruned
+from lehr.control.tenure import Tenure
 from lehr.enforce.committer import Committer
 from lehr.enforce.enforcer import Enforcer
 from lehr.enforce.step import RETRY
@@ -41,21 +42,20 @@ class Commander:
     def __init__(
         self,
         runtime: Runtime,
-        committer: Committer,
-        enforcer: Enforcer,
+        tenure: Callable[[], Tenure],
         refresh: Callable[[], Awaitable[Attempt]],
         run_state: Callable[[], RunState],
     ) -> None:
         """Commands of the partition of `runtime`.
 
         Args:
+            tenure: what acts under the lease now.
             refresh: makes a pass over the source.
             run_state: the current state of this program.
         """
         self._partition = runtime.partition
         self._store = runtime.store
-        self._committer = committer
-        self._enforcer = enforcer
+        self._tenure = tenure
         self._refresh = refresh
         self._reading = runtime.reading
         self._clock = runtime.clock
@@ -63,11 +63,24 @@ class Commander:
         self._run_state = run_state
         self._governing = sorted(name for name, item in runtime.registry.types.items() if item.governs)
 
+    @property
+    def _committer(self) -> Committer:
+        return self._tenure().committer
+
+    @property
+    def _enforcer(self) -> Enforcer:
+        return self._tenure().enforcer
+
     async def carry_out(self, request: AnyRequest, actor: str) -> Answer:
         """Carry out `request`, given by `actor`; a refusal is also an answer. Both are audited.
 
-        Refreshing the source is not audited: it changes nothing that a regular pass would not.
+        Refreshing the source is not audited: it changes nothing that a regular pass would not. A process that
+        stands by only reports.
         """
+        standby = self._run_state().standby
+        if standby and not isinstance(request, Report):
+            fix = "send it to the process that enforces the partition"
+            return Answer(False, "this process does not enforce the partition", standby, fix, "CTL122")
         try:
             answer = await self._dispatch(request, actor)
         except LehrError as error:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from typing import Protocol
@@ -20,13 +19,14 @@ from lehr.control.commander import Commander
 from lehr.control.mirror_upkeep import Tidying, tidy_up
 from lehr.control.retention import Retention, keep_pruned
 from lehr.control.server import CarryOut
+from lehr.control.tenure import Tenure
 from lehr.enforce.committer import Committer
-from lehr.enforce.enforcer import Enforcer
+from lehr.enforce.enforcer import Enforcer, LeaseHeldError
 from lehr.enforce.plugin_errors import defect_of, one_line
 from lehr.model.asset import Partition
 from lehr.model.attempt import Attempt, Publication
 from lehr.model.types import Registry
-from lehr.model.writes import Write
+from lehr.model.writes import LeaseLostError, Write
 from lehr.publish.problem_positions import with_excerpts
 from lehr.publish.publisher import Publisher
 from lehr.query.run_state import History, RunState
@@ -45,6 +45,8 @@ GRACE_SECONDS = 30.0
 """How long running pushes may take to finish when the process ends."""
 
 _LOOK_AGAIN_SECONDS = 5.0
+_SOON_SECONDS = 0.1
+_STARTING = "the store has not answered yet"
 _CLOSE_SECONDS = 5.0
 
 
@@ -69,6 +71,7 @@ class Parts(msgspec.Struct, frozen=True):
         reading: runs reads of the source and validation of the result: a source that hangs, or a million
             changes, hold up no push (invariant I9).
         claims: the register of claims of this host; None where no other partition can exist.
+        owner: names this process to others that would enforce the same partition; the same after a restart.
         joins: True if this state folder uses the store for the first time.
         forget_store: undoes that.
         retention: what a run does not prune; None to prune nothing.
@@ -87,6 +90,7 @@ class Parts(msgspec.Struct, frozen=True):
     blocking: Blocking
     reading: Blocking
     store_reading: Blocking
+    owner: str
     look_up: LookUp | None = None
     joins: bool = False
     forget_store: Callable[[], None] = lambda: None
@@ -103,26 +107,33 @@ class NotPublishableError(LehrError):
         super().__init__("the workspace cannot be published", code="CTL120")
 
 
+class StandingByError(TransientError):
+    """This process does nothing, because another one enforces the partition."""
+
+
 class ControlPlane:
     """One partition's control plane in this process.
 
+    While another process has the partition's lease, this one stands by, and takes over when that ends.
+
     Attributes:
-        enforcer: answers queries about current state.
         listeners: called with every attempt to publish.
         source_looked_at: wall-clock seconds when the last completed pass over the source began.
+        standby: why it does nothing; empty while it enforces.
     """
 
     def __init__(self, parts: Parts, partition: Partition) -> None:
         self.partition = partition
         self.listeners: list[Callable[[Attempt], object]] = []
         self.source_looked_at: float | None = None
+        self.standby = _STARTING
         self._pruned_at: float | None = None
         self._parts = parts
-        self.committer = Committer(parts.store, parts.blocking, parts.clock)
         runtime = Runtime(
             partition, parts.store, parts.registry, parts.clock, parts.chance, parts.store_reading
         )
-        self.enforcer = Enforcer(runtime, self.committer, parts.plugins, parts.checks, parts.claims)
+        self._runtime = runtime
+        self._tenure = self._new_tenure()
         self._publisher = Publisher(
             runtime,
             parts.source,
@@ -134,14 +145,40 @@ class ControlPlane:
             parts.claims,
         )
         self._refreshing = asyncio.Lock()
-        commander = Commander(runtime, self.committer, self.enforcer, self.refresh, self.state)
+        commander = Commander(runtime, lambda: self._tenure, self.refresh, self.state)
         self._listener = parts.listen(commander.carry_out)
         self._tasks: list[asyncio.Task[None]] = []
         self._waits = False
 
+    def _new_tenure(self) -> Tenure:
+        parts = self._parts
+        return Tenure(self._runtime, parts.blocking, parts.plugins, parts.checks, parts.claims)
+
+    @property
+    def committer(self) -> Committer:
+        """Writes under the lease, since it was last taken."""
+        return self._tenure.committer
+
+    @property
+    def enforcer(self) -> Enforcer:
+        """Answers queries about current state. Another one after the lease was lost."""
+        return self._tenure.enforcer
+
+    @property
+    def at_rest(self) -> bool:
+        """As of the Enforcer; False while another process enforces."""
+        return not self.standby and self.enforcer.at_rest
+
     async def _ask(self, write: Write) -> object:
+        self._require_lease()
         [answer] = await self.committer.ask(write)
         return answer
+
+    def _require_lease(self) -> None:
+        if self.standby:
+            raise StandingByError(
+                "this process does not enforce the partition", code="CTL122", why=self.standby
+            )
 
     def state(self) -> RunState:
         """The current state. May be called from any thread."""
@@ -154,6 +191,7 @@ class ControlPlane:
             seen_at=now,
             source_looked_at=self.source_looked_at,
             production_looked_at=self.enforcer.looked_at,
+            standby=self.standby,
             history=self._history(),
         )
 
@@ -169,6 +207,7 @@ class ControlPlane:
     async def refresh(self) -> Attempt:
         """Make a pass over the source, and notify the Enforcer of what it published."""
         async with self._refreshing:
+            self._require_lease()
             began = self._parts.clock.now()
             attempt = await self._publisher.refresh()
             self.source_looked_at = began
@@ -186,18 +225,22 @@ class ControlPlane:
     async def start(self) -> Attempt:
         """Start commands and loops, and return the first pass over the source.
 
+        Waits while another process enforces the partition.
+
         Raises:
             TransientError, StalledError: the store is out of order; nothing keeps running then.
         """
-        self._tasks = [asyncio.create_task(self.committer.run(), name="committer")]
         try:
-            await self.enforcer.start()
             await self._listener.start()
+            await self._take_lease()
             attempt = await self.refresh()
         except BaseException:
             await self.stop(grace=0.0)
             raise
-        self._tasks.append(asyncio.create_task(self._follow_source(), name="source"))
+        self._tasks = [
+            asyncio.create_task(self._keep_lease(), name="lease"),
+            asyncio.create_task(self._follow_source(), name="source"),
+        ]
         parts = self._parts
         if parts.tidying is not None:
             tidying = tidy_up(parts.tidying, parts.store, parts.store_reading, self._refreshing, parts.clock)
@@ -206,6 +249,52 @@ class ControlPlane:
             pruning = keep_pruned(self.partition, parts.retention, self._ask, parts.clock, self._pruned)
             self._tasks.append(asyncio.create_task(pruning, name="retention"))
         return attempt
+
+    async def _take_lease(self) -> None:
+        """Begin a tenure as soon as no other process has the lease."""
+        while True:
+            try:
+                await self._tenure.begin(self._parts.owner)
+            except LeaseHeldError as error:
+                if error.what != self.standby:
+                    self.standby = error.what
+                    log.warning("standing by", partition=self.partition, why=error.what)
+                left = error.until - self._parts.clock.now()
+                await self._parts.clock.sleep(min(max(left, _SOON_SECONDS), _LOOK_AGAIN_SECONDS))
+            else:
+                self.standby = ""
+                return
+
+    async def _keep_lease(self) -> None:
+        """Each time that another process takes the lease, stop what acts under it, and take it back later.
+
+        Raises:
+            StalledError, Exception: as `Tenure.broken`, also if a process with the same owner has taken it.
+        """
+        while True:
+            try:
+                await self._tenure.broken()
+            except LeaseLostError as error:
+                if error.owner == self._parts.owner:
+                    raise  # they would take it from each other for ever
+                self.standby = error.what
+                log.warning("the lease is lost; standing by", partition=self.partition, why=str(error))
+            await self._tenure.end()
+            await self._retake_lease()
+            log.warning("the lease is taken again", partition=self.partition)
+            await self._follow_up()
+
+    async def _retake_lease(self) -> None:
+        while True:
+            self._tenure = self._new_tenure()
+            try:
+                await self._take_lease()
+            except TransientError as error:
+                log.warning("the lease cannot be taken; retrying", error=str(error))
+            else:
+                return
+            await self._tenure.end()
+            await self._parts.clock.sleep(_LOOK_AGAIN_SECONDS)
 
     async def _follow_source(self) -> None:
         """Publish what the source has, at each of its hints; after any failure, try again later."""
@@ -222,6 +311,8 @@ class ControlPlane:
         try:
             await self.refresh()
             self._waits = False
+        except StandingByError:
+            pass  # the source is looked at again when this process takes over
         except TransientError as error:
             if not self._waits:
                 log.warning("publishing waits for the store", error=str(error))
@@ -249,38 +340,32 @@ class ControlPlane:
 
     async def _at_rest(self) -> None:
         # No task switch may happen between the check and the wait, or the last change is missed.
-        while not self.enforcer.at_rest:
+        while not self.at_rest:
             await self.enforcer.changed()
         await self.committer.flush()
 
     async def _unless_broken(self, work: Coroutine[None, None, object]) -> None:
         """Wait for `work`, but not forever if a loop that it depends on breaks."""
-        waiting = [asyncio.ensure_future(work), asyncio.ensure_future(self.enforcer.broken())]
+        waiting = asyncio.ensure_future(work)
         try:
-            await asyncio.wait((*waiting, *self._tasks), return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait((waiting, *self._tasks), return_when=asyncio.FIRST_COMPLETED)
             for task in self._tasks:
                 if task.done() and (defect := defect_of(task, StalledError)) is not None:
                     raise defect
-            for awaited in waiting:
-                if awaited.done():
-                    awaited.result()
+            if waiting.done():
+                waiting.result()
         finally:
-            for awaited in waiting:
-                awaited.cancel()
-            await asyncio.gather(*waiting, return_exceptions=True)
+            waiting.cancel()
+            await asyncio.gather(waiting, return_exceptions=True)
 
     async def stop(self, grace: float = GRACE_SECONDS) -> None:
         """End everything that this process does. Production stays as it is."""
         await self._listener.stop()
-        for task in self._tasks[1:]:
+        for task in self._tasks:
             task.cancel()
-        await self.enforcer.stop(grace)
-        if self.committer.trouble is None and not self._tasks[0].done():
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(_CLOSE_SECONDS):
-                    await self.committer.flush()
-        self._tasks[0].cancel()
-        await asyncio.wait(self._tasks, timeout=_CLOSE_SECONDS)
+        await self._tenure.end(grace)
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=_CLOSE_SECONDS)
         await _closed("generation", self._parts.generation.close())
         for plugin in self._parts.plugins:
             await _closed(type(plugin).__name__, plugin.close())

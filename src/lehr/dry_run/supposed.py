@@ -54,7 +54,10 @@ class Supposed:
 
     def partition(self, name: Partition) -> PartitionRow:
         governed = self._governance
-        return PartitionRow(name, governed.sequence, governed.digest, governed.controls_version, self._epoch)
+        return PartitionRow(name, governed.sequence, governed.digest, governed.controls_version)
+
+    def epoch(self, partition: Partition) -> int:
+        return self._epoch
 
     def newest_digest(self, partition: Partition, id: AssetId) -> Digest | None:
         return self._digest_of(id)

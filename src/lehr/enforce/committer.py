@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 import structlog
+from msgspec.structs import replace
 
 from lehr.base.blocking import Blocking
 from lehr.base.clock import Clock
@@ -53,14 +54,25 @@ class Committer:
         self._arrived = asyncio.Event()
         self._idle = asyncio.Event()
         self._idle.set()
-        self._lease: tuple[KeepLease, ...] = ()
+        self._lease: KeepLease | None = None
+        self._until = 0.0
         self.trouble: TransientError | None = None
         self._ended: BaseException | None = None
         self._singly = 0
 
     def under(self, lease: KeepLease) -> None:
-        """Write only while this lease is held. Invariant: I5."""
-        self._lease = (lease,)
+        """Write only while this lease, which was just taken, is held, and renew it. Invariant: I5."""
+        self._lease = lease
+        self._until = self._clock.monotonic() + lease.seconds
+
+    @property
+    def may_start(self) -> bool:
+        """Whether a push may start: not in the second half of a lease that could not be renewed.
+
+        A later one could still be running when the lease ends, without any failure.
+        """
+        lease = self._lease
+        return lease is None or self._clock.monotonic() < self._until - lease.seconds / 2
 
     def post(self, writes: Sequence[Write], refused: RefusedWrite | None = None) -> None:
         """Write these down as soon as possible. `refused`: called for each that the store refuses."""
@@ -111,7 +123,8 @@ class Committer:
             raise
 
     async def _commit(self, batch: list[_Pending]) -> None:
-        lease = self._lease
+        sent = self._clock.monotonic()
+        lease = [] if self._lease is None else [replace(self._lease, at=self._clock.now())]
         writes = [*lease, *(write for item in batch for write in item.writes)]
         try:
             answers = await self._blocking.run(self._store.commit, writes)
@@ -125,6 +138,8 @@ class Committer:
         except Exception as error:
             self._contain(batch, error)
         else:
+            if lease:
+                self._until = sent + answers[0]
             if self.trouble is not None:
                 self.trouble = None
                 log.warning("store available again; nothing was lost")

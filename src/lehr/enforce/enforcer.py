@@ -10,7 +10,7 @@ import structlog
 from msgspec.structs import replace
 
 from lehr.base.digest import Digest
-from lehr.base.errors import LehrError
+from lehr.base.errors import LehrError, WaitingError
 from lehr.base.pauses import in_parts
 from lehr.enforce.claims import SlotClaims
 from lehr.enforce.committer import Committer
@@ -33,7 +33,7 @@ from lehr.model.incarnation import Incarnation
 from lehr.model.operation import Operation, Outcome, Result
 from lehr.model.pinning import pin
 from lehr.model.selector import Selector
-from lehr.model.writes import Finish, KeepLease, LeaseLostError, TakeLease
+from lehr.model.writes import Finish, KeepLease, LeaseLostError, Refused, TakeLease
 from lehr.sdk.check import CheckPlugin
 from lehr.sdk.claims import Claims
 from lehr.sdk.plugin import AssetPlugin
@@ -62,6 +62,10 @@ async def as_of_newest(
         before, current = current, await newest()
         if current == before:
             return current, found
+
+
+class LeaseHeldError(WaitingError):
+    """Another process enforces the partition."""
 
 
 class Enforcer:
@@ -122,10 +126,19 @@ class Enforcer:
 
     # --- life cycle --------------------------------------------------------------------
 
-    async def start(self) -> None:
-        """Take the lease, find unfinished work, and begin a turn for every asset."""
-        [self._turns.epoch] = await self._committer.ask(TakeLease(self.partition))
-        self._committer.under(KeepLease(self.partition, self._turns.epoch))
+    async def start(self, owner: str) -> None:
+        """Take the lease as `owner`, find unfinished work, and begin a turn for every asset.
+
+        Raises:
+            LeaseHeldError: another owner has the lease; nothing was started.
+            TransientError, StalledError: the store is out of order.
+        """
+        now = self._runtime.clock.now()
+        [taken] = await self._committer.ask(TakeLease(self.partition, owner, now))
+        if isinstance(taken, Refused):
+            raise LeaseHeldError(taken.message, until=now if taken.until is None else taken.until)
+        self._turns.epoch = taken
+        self._committer.under(self._lease())
         self._spawn(self._wakeups.follow_agenda(), "agenda", self._loop_ended)
         self._spawn(self._follow_store(), "store", self._loop_ended)
         for lane in dict.fromkeys(self._lanes.values()):
@@ -135,6 +148,9 @@ class Enforcer:
         await self._intent_follower.begin()
         self._spawn(self._intent_follower.run(), "intent", self._loop_ended)
         await self._release_claims()
+
+    def _lease(self) -> KeepLease:
+        return KeepLease(self.partition, self._turns.epoch, self._runtime.clock.now())
 
     async def _take_over(self) -> int:
         """Continue from the state that the previous process left."""
@@ -187,6 +203,7 @@ class Enforcer:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._wakeups.changed.set()  # a caller that waits for a turn would wait for ever
 
     def _spawn(
         self,
@@ -316,7 +333,7 @@ class Enforcer:
             try:
                 await self._look_at_controls()
                 # Without writes, this process would never notice that another one has taken over.
-                await self._committer.ask(KeepLease(self.partition, self._turns.epoch))
+                await self._committer.ask(self._lease())
                 await self._release_claims()
             except LeaseLostError:
                 raise  # the process ends with it
@@ -406,6 +423,11 @@ class Enforcer:
     def unsettled(self) -> frozenset[AssetId]:
         """Assets on which something is left to do."""
         return frozenset(self._wakeups.unsettled)
+
+    @property
+    def epoch(self) -> int:
+        """The epoch of its lease."""
+        return self._turns.epoch
 
     @property
     def turns(self) -> int:

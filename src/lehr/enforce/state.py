@@ -53,6 +53,7 @@ class View(msgspec.Struct, frozen=True):
         jitter: from 0 to 1, drawn for this turn.
         removals: the partition's deletion budgets.
         resync: seconds within which the asset's next regular look comes.
+        fenced: True if the provider refuses what a writer of an earlier lease still writes.
     """
 
     key: AssetKey
@@ -74,6 +75,7 @@ class View(msgspec.Struct, frozen=True):
     removals: tuple[Reservation, ...] = ()
     newest: Asset | None = None
     resync: float | None = None
+    fenced: bool = False
 
     @property
     def goal(self) -> Goal:

@@ -134,9 +134,22 @@ def _status_reported(state: State, event: StatusReported) -> StepResult:
         target = replace(_target_of(state, operation), lost=operation.id)
         return replace(state, phase=Phase.RESOLVING), (RunDiff(target),)
     running = event.progress is Progress.RUNNING
+    if running and _is_fenced(state, operation):
+        message = "it was still running when another process took over, and is not waited for"
+        outcome = Outcome(Result.FAILED, f"{message}: its provider refuses late writes")
+        return _resolved(state, Finish(operation.id, outcome, _turn(state).view.now))
     answer = "it is still running" if running else event.message
     message = f"{operation.message}; {answer}" if operation.message else answer
     return _still_unknown(state, message, delay=_LOOK_AGAIN if running else None)
+
+
+def _is_fenced(state: State, operation: Operation) -> bool:
+    """Whether a push that still runs can do no harm to a newer one. Invariant: I5.
+
+    It was started under an earlier lease: the provider cannot distinguish two pushes of the same epoch.
+    """
+    view = _turn(state).view
+    return view.fenced and operation.epoch < view.epoch
 
 
 def _still_unknown(

@@ -11,7 +11,7 @@ import structlog
 from msgspec.structs import replace
 
 from lehr.base.digest import Digest
-from lehr.base.errors import LehrError
+from lehr.base.errors import LehrError, TransientError
 from lehr.client.turns import TurnQueue
 from lehr.enforce.claims import PushRefusal, SlotClaims
 from lehr.enforce.committer import Committer
@@ -340,6 +340,8 @@ class Turns:
     ) -> None:
         try:
             read = await self._push_reader(target, compared)
+            if not self._committer.may_start:
+                raise TransientError("the push was not started", why="the lease could not be renewed in time")
         except LehrError as error:
             outcome = Outcome(Result.FAILED, str(error))
         else:

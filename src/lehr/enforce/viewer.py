@@ -18,6 +18,7 @@ from lehr.model.asset import Asset, AssetId, AssetKey
 from lehr.model.diff import Goal
 from lehr.model.pinning import pin
 from lehr.model.types import addon_names
+from lehr.sdk.plugin import Fencing
 from lehr.sdk.runtime import Runtime
 
 _KEEP = TurndownStage(Goal.PRESENT)
@@ -92,6 +93,7 @@ class Viewer:
             removals=governance.removals,
             resync=slot.lane.traits.resync,
             newest=last,
+            fenced=slot.lane.traits.fencing is not Fencing.NONE,
         )
 
     def _last(self, slot: Slot, governing: int) -> tuple[Asset, int]:

@@ -26,14 +26,12 @@ class PartitionRow(NamedTuple):
         newest: sequence of its newest incarnation; 0 before the first.
         governance: digest of what governs in that.
         controls: version of its controls.
-        epoch: of its newest lease.
     """
 
     name: Partition
     newest: int = 0
     governance: Digest = Digest("")
     controls: int = 0
-    epoch: int = 0
 
 
 class Grounds(Protocol):
@@ -41,6 +39,10 @@ class Grounds(Protocol):
 
     def partition(self, name: Partition) -> PartitionRow:
         """The partition as a whole."""
+        ...
+
+    def epoch(self, partition: Partition) -> int:
+        """The epoch of its newest lease."""
         ...
 
     def newest_digest(self, partition: Partition, id: AssetId) -> Digest | None:
@@ -76,7 +78,8 @@ def holder(item: Reservation, operation: Operation) -> str:
 
 def _changed_basis(write: Admit, grounds: Grounds) -> Refused | None:
     operation, basis = write.operation, write.basis
-    _name, newest, governance, controls, epoch = grounds.partition(operation.partition)
+    _name, newest, governance, controls = grounds.partition(operation.partition)
+    epoch = grounds.epoch(operation.partition)
     if epoch != operation.epoch:
         return Refused(
             Reason.LEASE_LOST, f"the lease has epoch {epoch}, not {operation.epoch}: another writer took over"

@@ -134,6 +134,11 @@ class Reason(enum.StrEnum):
         "A push of the same asset is under way.",
         "Wait until it finishes.",
     )
+    LEASE_HELD = (
+        "LeaseHeld",
+        "Another process enforces the partition.",
+        "Stop the other one, or leave the partition to it: this one takes over when it ends.",
+    )
     LEASE_LOST = (
         "LeaseLost",
         "Another process took over the partition, so this one stopped writing.",

@@ -17,6 +17,7 @@ from lehr.model.control import AuditEntry, Control
 from lehr.model.decision import Condition, Decision, Reservation
 from lehr.model.handle import Handle
 from lehr.model.incarnation import Candidate
+from lehr.model.lease import LEASE_SECONDS, WHOLE
 from lehr.model.operation import LedgerEntry, Operation, Outcome
 from lehr.model.types import Mention
 
@@ -162,25 +163,66 @@ class KeepHandle(msgspec.Struct, frozen=True):
 
 
 class TakeLease(msgspec.Struct, frozen=True):
-    """Become the one writer of a partition. Answers the lease's epoch, which only grows."""
+    """Become the one writer of a partition. Answers the lease's epoch, which only grows, or `Refused`.
+
+    Refused (`LeaseHeld`) while another owner has the lease, that is until it ends or is returned. An owner
+    takes back its own at once: it has ended and started again.
+
+    Attributes:
+        owner: as in `Lease`.
+        at: wall-clock seconds now. A store that several machines use goes by a clock of its own instead.
+        seconds: until it ends, unless it is renewed.
+    """
 
     partition: Partition
+    owner: str
+    at: float
+    seconds: float = LEASE_SECONDS
+    share: int = WHOLE
 
 
 class KeepLease(msgspec.Struct, frozen=True):
-    """Continue only while this is the newest epoch. Answers None.
+    """Continue only while this is the newest epoch, and renew the lease. Answers the seconds left.
 
     Raises `LeaseLostError` when another writer has taken the lease: nothing of the commit is
     written. Placed before all writes about a writer's own turns, it keeps a writer that was thought
-    dead, and was only stopped, from overwriting its successor's findings.
+    dead, and was only stopped, from overwriting its successor's findings. A lease that has ended, and
+    that no other owner has taken, is renewed like any other.
+
+    Attributes:
+        at, seconds: as in `TakeLease`.
     """
 
     partition: Partition
     epoch: int
+    at: float
+    seconds: float = LEASE_SECONDS
+    share: int = WHOLE
+
+
+class ReturnLease(msgspec.Struct, frozen=True):
+    """Let others take the lease at once. Answers None; changes nothing if it is lost already."""
+
+    partition: Partition
+    epoch: int
+    share: int = WHOLE
 
 
 class LeaseLostError(StalledError):
-    """Another writer has taken the lease."""
+    """Another writer has taken the lease.
+
+    Attributes:
+        owner: who.
+    """
+
+    def __init__(self, partition: Partition, epoch: int, newest: int, owner: str) -> None:
+        super().__init__(
+            f"{owner or 'another control plane'} has taken over partition {partition}",
+            code="STO138",
+            why=f"its lease has epoch {newest}, and this process had {epoch}",
+            fix="leave the partition to the other one, or stop that and start this one again",
+        )
+        self.owner = owner
 
 
 class Audit(msgspec.Struct, frozen=True):
@@ -272,6 +314,7 @@ Write = (
     | KeepHandle
     | TakeLease
     | KeepLease
+    | ReturnLease
     | Audit
     | Prune
     | Import

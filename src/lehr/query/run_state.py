@@ -33,6 +33,7 @@ class RunState(msgspec.Struct, frozen=True, kw_only=True):
         seen_at: wall-clock seconds of the last sign of life; None if there never was one.
         source_looked_at: start of its last completed check of the source.
         production_looked_at: when it last compared an asset with production.
+        standby: why it does nothing, if another process enforces the partition; otherwise empty.
         history: the history it keeps; None if it does not prune automatically, or is not active.
     """
 
@@ -43,6 +44,7 @@ class RunState(msgspec.Struct, frozen=True, kw_only=True):
     seen_at: Moment | None = None
     source_looked_at: Moment | None = None
     production_looked_at: Moment | None = None
+    standby: str = ""
     history: History | None = None
 
 

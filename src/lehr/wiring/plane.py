@@ -28,6 +28,8 @@ def parts(deployment: Deployment, store_address: str | None = None) -> Parts:
     Raises:
         TransientError, StalledError: the store cannot be opened.
     """
+    import socket
+
     from lehr.base.blocking import Threads
     from lehr.base.chance import Chance
     from lehr.base.clock import SystemClock
@@ -51,6 +53,7 @@ def parts(deployment: Deployment, store_address: str | None = None) -> Parts:
         blocking=Threads("store", 1),
         reading=Threads("reading", 1),
         store_reading=Threads("lookups", 2),
+        owner=f"{socket.gethostname()}:{deployment.state.resolve()}",
         look_up=look_up(deployment.base),
         claims=claims(deployment, store_address),
         joins=joins,

@@ -45,7 +45,7 @@ def subject(server: Served) -> Subject:
 def test_a_partition_over_http_keeps_the_contract_of_watches(rule: Rule, tmp_path: Path) -> None:
     async def main() -> None:
         async with served(tmp_path, LIMITS) as server:
-            server.store.commit([TakeLease(PARTITION)])  # so that the partition is known
+            server.store.commit([TakeLease(PARTITION, "one", 1.0)])  # so that the partition is known
             await rule(subject(server))
 
     asyncio.run(main())

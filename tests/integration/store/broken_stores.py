@@ -33,6 +33,7 @@ from lehr.model.writes import (
     RecordDecision,
     Refused,
     Reschedule,
+    ReturnLease,
     SetControl,
     TakeLease,
 )
@@ -377,6 +378,44 @@ class KeepsLostLeases(Broken):
 
     def commit(self, writes: Sequence[Any]) -> list[Any]:
         return super().commit([write for write in writes if not isinstance(write, KeepLease)]) or [None]
+
+
+class TakesAnyLease(Broken):
+    """Does not mind who else has a lease."""
+
+    def before(self, write: Any) -> Any:
+        return replace(write, owner="everybody") if isinstance(write, TakeLease) else write
+
+
+class HoldsLeasesAgainstTheirOwner(Broken):
+    """Takes whoever comes back for somebody else."""
+
+    taken = 0
+
+    def before(self, write: Any) -> Any:
+        if not isinstance(write, TakeLease):
+            return write
+        self.taken += 1
+        return replace(write, owner=f"{write.owner} {self.taken}")
+
+
+class NeverReturnsLeases(Broken):
+    def commit(self, writes: Sequence[Any]) -> list[Any]:
+        return super().commit([write for write in writes if not isinstance(write, ReturnLease)]) or [None]
+
+
+class NeverRenewsLeases(Broken):
+    """Only checks who has a lease."""
+
+    def before(self, write: Any) -> Any:
+        return replace(write, seconds=1e-6) if isinstance(write, KeepLease) else write
+
+
+class ReturnsForeignLeases(Broken):
+    """Returns a lease for whoever had one before."""
+
+    def before(self, write: Any) -> Any:
+        return replace(write, epoch=write.epoch + 1) if isinstance(write, ReturnLease) else write
 
 
 class WritesLater(Broken):

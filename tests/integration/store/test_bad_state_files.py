@@ -128,7 +128,7 @@ def test_a_damaged_state_file_is_read_or_told_in_our_words(state: Path, seed: in
     state.write_bytes(content)
     with contextlib.suppress(LehrError), contextlib.closing(SqliteStore(state)) as store:
         read_everything(store)
-        store.commit([TakeLease(PARTITION), publication(2, asset("a", "9"), asset("x3", "9"))])
+        store.commit([TakeLease(PARTITION, "one", 1.0), publication(2, asset("a", "9"), asset("x3", "9"))])
 
 
 def test_rows_that_hold_nonsense_are_told_as_corrupt(state: Path) -> None:
@@ -194,11 +194,11 @@ def test_a_full_disk_writes_nothing_loses_nothing_and_is_over_when_there_is_room
         with files_limited_to(200_000):
             for _ in range(2):
                 with pytest.raises(TransientError) as caught:
-                    store.commit([TakeLease(PARTITION), large])
+                    store.commit([TakeLease(PARTITION, "one", 1.0), large])
                 explained(caught.value, state)
             assert contents(store, 2) == before, "what is there can be read"
             assert store.records.open_operations(PARTITION), "no started operation is forgotten"
-        assert store.commit([TakeLease(PARTITION), large])[0] == 2, "no lease was taken meanwhile"
+        assert store.commit([TakeLease(PARTITION, "one", 1.0), large])[0] == 2, "no lease was taken meanwhile"
         assert len(contents(store, 3)) == len(before) + 100
 
 
@@ -251,12 +251,12 @@ def test_while_another_process_writes_reading_goes_on_and_writing_is_refused(
     with contextlib.closing(SqliteStore(state)) as store:
         with locked_by_another_process(state):
             with raises("STO148", TransientError) as caught:
-                store.commit([TakeLease(PARTITION)])
+                store.commit([TakeLease(PARTITION, "one", 1.0)])
             explained(caught.value, state)
             assert len(contents(store, 1)) == 4
             with contextlib.closing(SqliteStore(state, read_only=True)) as other:
                 assert len(contents(other, 1)) == 4
-        assert store.commit([TakeLease(PARTITION)]) == [2]
+        assert store.commit([TakeLease(PARTITION, "one", 1.0)]) == [2]
 
 
 OPEN = """
@@ -265,7 +265,7 @@ from pathlib import Path
 from lehr.store.sqlite import SqliteStore
 from lehr.model.writes import Adopt, RecordDecision, SetControl, TakeLease
 store = SqliteStore(Path(sys.argv[1]))
-print(store.commit([TakeLease("one")])[0])
+print(store.commit([TakeLease("one", "one", 1.0)])[0])
 store.close()
 """
 
@@ -325,7 +325,7 @@ def test_for_reading_only_nothing_is_made_and_nothing_is_written(state: Path, tm
     with contextlib.closing(SqliteStore(state, read_only=True)) as store:
         assert len(contents(store, 1)) == 4
         with raises("STO139", StalledError):
-            store.commit([TakeLease(PARTITION)])
+            store.commit([TakeLease(PARTITION, "one", 1.0)])
 
 
 def test_an_empty_file_has_no_state_to_read_yet(tmp_path: Path) -> None:

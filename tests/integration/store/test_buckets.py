@@ -77,7 +77,7 @@ def test_what_was_rolled_back_is_not_remembered(store: SqliteStore) -> None:
     publish(store, 0, *(asset(id, "1") for id in IDS))
     publish(store, 1, asset(FIRST, "2"))
     with pytest.raises((StalledError, LeaseLostError)):
-        store.commit([publication(2, asset(NEIGHBOURS[0], "never")), KeepLease(PARTITION, 7)])
+        store.commit([publication(2, asset(NEIGHBOURS[0], "never")), KeepLease(PARTITION, 7, 1.0)])
     publish(store, 2, asset(NEIGHBOURS[1], "2"))
 
 

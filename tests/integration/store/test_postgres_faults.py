@@ -59,7 +59,7 @@ def through(relay: Relay, address: Address) -> Iterator[PostgresStore]:
     """A store whose connections go through the relay."""
     behind = Address(f"postgresql://plays@/postgres?host={relay.folder}&port={PORT}&schema={address.schema}")
     with contextlib.closing(PostgresStore(behind)) as store:
-        commit(store, TakeLease(PARTITION))
+        commit(store, TakeLease(PARTITION, "one", 1.0))
         yield store
 
 
@@ -72,7 +72,7 @@ def test_a_commit_whose_answer_is_lost_is_found_to_be_there(relay: Relay, throug
     assert through.commit([RecordDecision(decision("a", "One"))]) == [None]
     assert relay.broken == 1
     assert decided(through) == ["One"]
-    assert commit(through, TakeLease(PARTITION)) == 2  # and it goes on
+    assert commit(through, TakeLease(PARTITION, "one", 1.0)) == 2  # and it goes on
 
 
 @pytest.mark.parametrize("at", [Break.BEFORE, Break.UNHEARD])
@@ -253,7 +253,7 @@ def test_a_process_that_was_stopped_in_a_commit_does_not_hold_up_others_for_ever
 
         def stop_on_the_way(id: str) -> int:
             # Here it is stopped, with its locks in its hands; the other waits until they are taken away.
-            assert commit(other, TakeLease(PARTITION)) == 1
+            assert commit(other, TakeLease(PARTITION, "one", 1.0)) == 1
             return bucket_of(AssetId(id))
 
         monkeypatch.setattr(postgres_publication, "bucket_of", stop_on_the_way)
@@ -294,7 +294,7 @@ def contend(address: Address, limit: int, *assets: list[str]) -> list[dict[str, 
 def ready(address: Address) -> Address:
     with contextlib.closing(PostgresStore(address)) as store:
         published(store, 0, *(asset(f"a{number:02}", "1") for number in range(40)))
-        commit(store, TakeLease(PARTITION))
+        commit(store, TakeLease(PARTITION, "one", 1.0))
     return address
 
 

@@ -100,7 +100,7 @@ def grow(store: Store) -> None:
     publish(store, 3, ("rule", "4", []))
     publish(store, 4, ("d", "5", []), ("b", "5", []), removals="c")
     publish(store, 5, ("a", "6", ["b", "d"]), ("b", "6", []), ("rule", "6", []))
-    commit(store, TakeLease(PARTITION))
+    commit(store, TakeLease(PARTITION, "one", 1.0))
     held = Reservation("limit", 9)
     push = msgspec.structs.replace(operation("o1"), content=6, governing=6)
     request = msgspec.structs.replace(_admit(store, "o1"), operation=push, reservations=(held,))
@@ -202,7 +202,7 @@ DAMAGES = {
     "UPDATE partition SET newest = 5": ["partition one has the wrong newest incarnation"],
     "UPDATE partition SET governance = 'odd'": ["partition one and its newest incarnation disagree"],
     "UPDATE partition SET controls = 1": ["the version of the controls of one is too low"],
-    "UPDATE partition SET epoch = 0": ["operation o1 of one contradicts"],
+    "UPDATE lease SET epoch = 0": ["operation o1 of one contradicts"],
     "DELETE FROM partition": ["partition one has no row of its own"],
     "UPDATE asset_current SET digest = 'odd' WHERE id = 'b'": ["asset b of one is not in the current"],
     "UPDATE asset_current SET bucket = bucket + 1 WHERE id = 'b'": ["asset b of one is not in the current"],
@@ -264,7 +264,8 @@ DAMAGES = {
     "UPDATE incarnation SET header = replace(header, 'because', 'odd'), sequence = 7 WHERE sequence = 6": [
         "the header of incarnation one@7 is damaged"
     ],
-    "UPDATE partition SET epoch = epoch + 1": ["partition one is damaged"],
+    "UPDATE lease SET epoch = epoch + 1": ["the lease of partition one is damaged"],
+    "UPDATE partition SET controls = controls + 1": ["partition one is damaged"],
     'UPDATE operation SET body = replace(body, \'"message":""\', \'"message":"odd"\')': [
         "operation o1 of asset a is damaged",
         "operation o2 of asset a is damaged",

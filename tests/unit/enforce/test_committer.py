@@ -20,7 +20,7 @@ from lehr.testing.virtual import VirtualClock, run
 
 def write(name: str | int) -> Write:
     """A write that can be told from others."""
-    return TakeLease(Partition(str(name)))
+    return TakeLease(Partition(str(name)), "one", 1.0)
 
 
 class Recorder:
@@ -45,7 +45,7 @@ class Recorder:
         if any(item.partition == self._poison for item in writes):
             "\ud800".encode()
         self.commits.append([str(item.partition) for item in writes])
-        return self.commits[-1]
+        return [item.seconds if isinstance(item, KeepLease) else str(item.partition) for item in writes]
 
 
 class Slow:
@@ -175,7 +175,7 @@ def test_while_the_store_fails_posts_are_kept_in_order_and_asks_are_refused() ->
 
 def test_writes_that_were_kept_are_still_written_under_the_lease() -> None:
     async def scenario(committer: Committer, recorder: Recorder, clock: VirtualClock) -> None:
-        committer.under(KeepLease(Partition("lease"), 1))
+        committer.under(KeepLease(Partition("lease"), 1, 1.0))
         committer.post([write("kept")])
         await committer.flush()
         committer.post([write("later")])
@@ -183,6 +183,24 @@ def test_writes_that_were_kept_are_still_written_under_the_lease() -> None:
 
     recorder = play(scenario, [TransientError("locked"), TransientError("locked")])
     assert recorder.commits == [["lease", "kept"], ["lease", "later"]]
+
+
+def test_a_push_may_start_in_the_first_half_of_a_lease_counted_from_when_its_commit_was_sent() -> None:
+    lease = KeepLease(Partition("lease"), 1, 0.0, seconds=10.0)
+
+    async def scenario(committer: Committer, recorder: Recorder, clock: VirtualClock) -> None:
+        answers = [committer.may_start]  # there is no lease
+        committer.under(lease)
+        for seconds in (4.9, 0.2):
+            await clock.sleep(seconds)
+            answers.append(committer.may_start)
+        await committer.ask(write("a"))  # takes a second
+        for seconds in (3.9, 0.2):
+            await clock.sleep(seconds)
+            answers.append(committer.may_start)
+        assert answers == [True, True, False, True, False]
+
+    play(scenario)
 
 
 def test_an_ask_alone_does_not_leave_the_committer_busy_when_it_fails() -> None:

@@ -157,6 +157,28 @@ def test_an_unknown_outcome_is_looked_at_before_anything_else(fields: dict[str, 
 # --- look --------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    ("fenced", "epoch", "waits"), [(True, 2, False), (True, 1, True), (False, 2, True), (False, 1, True)]
+)
+def test_a_push_that_runs_on_after_a_takeover_is_waited_for_unless_late_writes_are_refused(
+    fenced: bool, epoch: int, waits: bool
+) -> None:
+    began = Begin(view(fenced=fenced, epoch=epoch))
+    state, effects = after(State(operation=operation()), began, StatusReported(Progress.RUNNING))
+    if waits:
+        assert condition(effects).reason == Reason.OUTCOME_UNKNOWN
+        return
+    assert state.operation is None
+    commit, again = effects
+    assert isinstance(commit, Commit)
+    [finish] = commit.writes
+    assert isinstance(finish, Finish)
+    assert finish.outcome.result is Result.FAILED
+    assert "another process took over" in finish.outcome.message
+    assert isinstance(again, Again)
+    assert state.trouble == State().trouble, "the next push is not delayed"
+
+
 @pytest.mark.parametrize("progress", [Progress.RUNNING, None])
 def test_while_a_push_may_go_on_nothing_is_touched(progress: Progress | None) -> None:
     state, effects = after(

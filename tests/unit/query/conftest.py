@@ -32,7 +32,7 @@ class Shelf:
     def __init__(self, path: Path) -> None:
         self.store = SqliteStore(path)
         self.now = 1_000.0
-        [self._epoch] = self.store.commit([TakeLease(PARTITION)])
+        [self._epoch] = self.store.commit([TakeLease(PARTITION, "one", 1.0)])
 
     def close(self) -> None:
         self.store.close()

@@ -56,15 +56,15 @@ def test_all_that_is_written_of_one_partition_goes_one_after_the_other() -> None
         Reschedule(key("a"), decision("a").condition),
         SetControl(control("c1")),
         LiftControl(PARTITION, "c1", 1.0),
-        KeepLease(PARTITION, 1),
+        KeepLease(PARTITION, 1, 1.0),
         Prune(PARTITION, 1, 1.0),
     ]
     for write in writes:
-        assert share([write], [TakeLease(PARTITION)]), write
+        assert share([write], [TakeLease(PARTITION, "one", 1.0)]), write
 
 
 def test_partitions_do_not_wait_for_each_other() -> None:
-    assert not share([TakeLease(PARTITION)], [publication(0, partition=OTHER)])
+    assert not share([TakeLease(PARTITION, "one", 1.0)], [publication(0, partition=OTHER)])
     assert not share([RecordDecision(decision("a"))], [RecordDecision(decision("a", partition=OTHER))])
 
 
@@ -87,14 +87,16 @@ def test_imports_go_one_after_the_other() -> None:
 
 
 def test_locks_are_taken_in_one_order_so_that_no_two_wait_for_each_other() -> None:
-    writes: list[Write] = [admit("o1", "x", "y", "z"), TakeLease(OTHER), Finish("o1", DONE, 1.0)]
+    writes: list[Write] = [admit("o1", "x", "y", "z"), TakeLease(OTHER, "one", 1.0), Finish("o1", DONE, 1.0)]
     found = keys_of("lehr", writes)
     assert found == sorted(found) == keys_of("lehr", writes[::-1])
     assert len(set(found)) == len(found)
 
 
 def test_stores_in_one_database_do_not_wait_for_each_other() -> None:
-    assert not set(keys_of("one", [TakeLease(PARTITION)])) & set(keys_of("two", [TakeLease(PARTITION)]))
+    assert not set(keys_of("one", [TakeLease(PARTITION, "one", 1.0)])) & set(
+        keys_of("two", [TakeLease(PARTITION, "one", 1.0)])
+    )
 
 
 def test_every_partition_has_a_lock_that_the_server_can_take() -> None:
@@ -107,4 +109,4 @@ def test_the_audit_trail_is_of_a_partition_too() -> None:
     from lehr.model.control import AuditEntry
 
     said = AuditEntry(at=1.0, actor="ana", command="pause", arguments={}, result="ok")
-    assert share([Audit(PARTITION, said)], [TakeLease(PARTITION)])
+    assert share([Audit(PARTITION, said)], [TakeLease(PARTITION, "one", 1.0)])

@@ -24,6 +24,7 @@ from lehr.model.writes import (
     RecordAttempt,
     RecordDecision,
     Reschedule,
+    ReturnLease,
     SetControl,
     TakeLease,
     Write,
@@ -65,5 +66,5 @@ def _names(write: Write) -> Iterator[str]:
             yield f"partition {write.control.partition}"
         case Import():
             yield "imported"
-        case LiftControl() | KeepHandle() | TakeLease() | KeepLease() | Audit() | Prune():
+        case LiftControl() | KeepHandle() | TakeLease() | KeepLease() | ReturnLease() | Audit() | Prune():
             yield f"partition {write.partition}"

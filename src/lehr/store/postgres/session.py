@@ -86,6 +86,9 @@ class PostgresSession:
         rows = self.execute("SELECT nextval(?) FROM generate_series(1, ?)", (sequence, count))
         return [number for (number,) in rows]
 
+    def now(self) -> str:
+        return "extract(epoch FROM clock_timestamp())::float8"
+
     def number(self, column: str, field: str) -> str:
         return f"({self.text(column, field)})::double precision"
 

@@ -17,6 +17,7 @@ from lehr.model.decision import Reservation
 from lehr.model.operation import LedgerEntry, Operation, Result
 from lehr.model.reason import Reason
 from lehr.model.writes import Admit, Finish, Refused
+from lehr.store.sql.leases import lease
 from lehr.store.sql.partitions import partition_row
 from lehr.store.sql.session import Session
 from lehr.store.sql.tables import CONTROL, CURRENT, LEDGER, OPERATION, RESERVATION
@@ -76,6 +77,9 @@ class _Rows:
 
     def partition(self, name: Partition) -> PartitionRow:
         return partition_row(self._db, name)
+
+    def epoch(self, partition: Partition) -> int:
+        return lease(self._db, partition).epoch
 
     def newest_digest(self, partition: Partition, id: AssetId) -> Digest | None:
         row = self._db.execute(_FIND_CURRENT, (partition, id)).fetchone()

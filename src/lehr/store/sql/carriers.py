@@ -18,7 +18,6 @@ from lehr.model.writes import (
     Import,
     KeepHandle,
     KeepLease,
-    LeaseLostError,
     LiftControl,
     Prune,
     Publish,
@@ -26,10 +25,11 @@ from lehr.model.writes import (
     RecordDecision,
     Refused,
     Reschedule,
+    ReturnLease,
     SetControl,
     TakeLease,
 )
-from lehr.store.sql import admission, retention
+from lehr.store.sql import admission, leases, retention
 from lehr.store.sql.headers import is_pruned
 from lehr.store.sql.partitions import know_partition, partition_row, write_partition
 from lehr.store.sql.session import Session
@@ -52,8 +52,9 @@ def carriers(publish: CarryOut) -> Mapping[type, CarryOut]:
         SetControl: set_control,
         LiftControl: lift_control,
         KeepHandle: keep_handle,
-        TakeLease: take_lease,
-        KeepLease: keep_lease,
+        TakeLease: leases.take_lease,
+        KeepLease: leases.keep_lease,
+        ReturnLease: leases.return_lease,
         Audit: audit,
         Prune: retention.prune,
         Import: _import,
@@ -77,7 +78,7 @@ def _import(db: Session, write: Import) -> Incarnation | Refused:
     return import_incarnation(db, write)
 
 
-# --- decisions, standings, controls, leases and the audit trail ------------------
+# --- decisions, standings, controls and the audit trail ------------------
 
 _STAND = """
     INSERT INTO standing (partition, asset, key, since, checksum, condition, condition_checksum)
@@ -169,25 +170,6 @@ def lift_control(db: Session, write: LiftControl) -> bool:
 def _raise_version(db: Session, partition: Partition) -> None:
     row = partition_row(db, partition)
     write_partition(db, row._replace(controls=row.controls + 1))
-
-
-def take_lease(db: Session, write: TakeLease) -> int:
-    """Raise the epoch and return it."""
-    row = partition_row(db, write.partition)
-    write_partition(db, row._replace(epoch=row.epoch + 1))
-    return row.epoch + 1
-
-
-def keep_lease(db: Session, write: KeepLease) -> None:
-    """Check that no other process has taken the lease since."""
-    epoch = partition_row(db, write.partition).epoch
-    if epoch != write.epoch:
-        raise LeaseLostError(
-            f"another control plane has taken over partition {write.partition}",
-            code="STO138",
-            why=f"its lease has epoch {epoch}, and this process had {write.epoch}",
-            fix="leave the partition to the other one, or stop that and start this one again",
-        )
 
 
 def audit(db: Session, write: Audit) -> None:

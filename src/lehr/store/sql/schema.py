@@ -3,7 +3,7 @@
 Each database adds indexes whose columns suit it.
 """
 
-VERSION = 2
+VERSION = 3
 """Raised by every change of the tables: a store of another version is refused."""
 
 TABLES = """
@@ -12,8 +12,17 @@ CREATE TABLE partition (
     newest INTEGER NOT NULL DEFAULT 0,
     governance TEXT NOT NULL DEFAULT '',
     controls INTEGER NOT NULL DEFAULT 0,
-    epoch INTEGER NOT NULL DEFAULT 0,
     checksum BLOB NOT NULL
+) WITHOUT ROWID;
+
+CREATE TABLE lease (
+    partition TEXT NOT NULL,
+    share INTEGER NOT NULL,
+    owner TEXT NOT NULL,
+    epoch INTEGER NOT NULL,
+    until REAL NOT NULL,
+    checksum BLOB NOT NULL,
+    PRIMARY KEY (partition, share)
 ) WITHOUT ROWID;
 
 -- The header of one that is pruned stays.

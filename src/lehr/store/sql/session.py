@@ -52,6 +52,10 @@ class Session(Protocol):
         """A number for a new row of `table`: above every earlier one, whatever the clock shows."""
         ...
 
+    def now(self) -> str:
+        """SQL for the wall-clock seconds: a writer's own (`:at`), or those of a server that all share."""
+        ...
+
     def number(self, column: str, field: str) -> str:
         """SQL for a number in a field of the JSON document in a column."""
         ...

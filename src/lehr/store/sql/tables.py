@@ -104,8 +104,9 @@ REPUBLISH = (
     "`lehr store check` lists all damage"
 )
 
-PARTITION = Table(
-    "partition", "name", "newest", "governance", "controls", "epoch", description="partition {name}"
+PARTITION = Table("partition", "name", "newest", "governance", "controls", description="partition {name}")
+LEASE = Table(
+    "lease", "partition", "share", "owner", "epoch", "until", description="the lease of partition {partition}"
 )
 INCARNATION = Table(
     "incarnation",
@@ -252,6 +253,7 @@ IMPORTED_ASSET = Table(
 
 TABLES = (
     PARTITION,
+    LEASE,
     INCARNATION,
     PRUNED,
     VERSION,

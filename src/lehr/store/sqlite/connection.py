@@ -43,6 +43,9 @@ class Connection(sqlite3.Connection):
 
     text = number
 
+    def now(self) -> str:
+        return ":at"
+
     def by(self, index: str) -> str:
         return f" INDEXED BY {index}"
 

@@ -32,6 +32,9 @@ from lehr.testing.sim.witness import Witness
 from lehr.testing.virtual import VirtualClock
 from lehr.testing.world import Crash
 
+OWNER = "here"
+"""Of the leases of all processes on one machine, of which the state folder's lock lets one run."""
+
 
 class Harness:
     """A world and its control planes.
@@ -40,6 +43,7 @@ class Harness:
         trace: what happened.
         processes: all control planes there were, oldest first.
         lost: assets that stay in trouble at the end.
+        owner: of the machine that enforces, or is to.
         commits, looks: seconds that a commit, or a look at the source, takes at most.
         title: what control planes are called in the trace, before their number.
         poll: seconds between two checks at the source.
@@ -81,6 +85,7 @@ class Harness:
         self.repository = self.repositories(self.trace)
         self.processes: list[Process] = []
         self.lost: frozenset[str] = frozenset()
+        self.owner = OWNER
 
     @cached_property
     def clock(self) -> VirtualClock:
@@ -130,7 +135,7 @@ class Harness:
 
     def add_process(self, seed: int) -> Process:
         """Another control plane, not started yet; `seed` is for its jitter and identifiers."""
-        self.processes.append(Process(self, f"{self.title} {len(self.processes) + 1}", seed))
+        self.processes.append(Process(self, f"{self.title} {len(self.processes) + 1}", seed, self.owner))
         return self.process
 
     async def try_start(self, process: Process) -> bool:

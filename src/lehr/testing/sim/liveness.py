@@ -31,6 +31,7 @@ from lehr.model.writes import (
     LiftControl,
     Publish,
     RecordDecision,
+    Refused,
     SetControl,
     TakeLease,
     Write,
@@ -51,7 +52,7 @@ _DEFAULT_BUDGET = (20, 3600.0)
 _AT_ONCE = 0.5
 """Seconds within which an entry in the ledger is durable while the store is in order."""
 
-_CHANGES = (Publish, SetControl, LiftControl, TakeLease)
+_CHANGES = (Publish, SetControl, LiftControl)
 """Writes after which a failed push may be tried again immediately."""
 
 Place = tuple[str, int, str]
@@ -98,6 +99,7 @@ class LivenessChecker:
             Finish: lambda write, answer: self._finished(write),
             RecordDecision: lambda write, answer: self._recorded(write.decision),
             **dict.fromkeys(_CHANGES, lambda write, answer: self.forget_failures()),
+            TakeLease: lambda write, answer: None if isinstance(answer, Refused) else self.forget_failures(),
         }
 
     def committed(self, write: Write, answer: Any) -> None:
@@ -256,7 +258,7 @@ class LivenessChecker:
             self._fenced_at.pop(entry.asset, None)
         self._fenced.pop(entry.asset, None)
         if entry.goal is Goal.FENCED and abs(self._clock.now() - entry.at) < _AT_ONCE:
-            self._fenced[entry.asset] = self._witness.epoch, self._clock.monotonic()
+            self._fenced[entry.asset] = self._witness.lease.epoch, self._clock.monotonic()
 
     # --- turndown -------------------------------------------------------------------------------
 

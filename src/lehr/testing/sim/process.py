@@ -60,11 +60,17 @@ class Process:
         gone: True once it has been killed, or could not start.
     """
 
-    def __init__(self, harness: Harness, name: str, seed: int) -> None:
-        """A process that is not started yet; `seed` is for its jitter and identifiers."""
+    def __init__(self, harness: Harness, name: str, seed: int, owner: str) -> None:
+        """A process that is not started yet.
+
+        Args:
+            seed: for its jitter and identifiers.
+            owner: of its lease.
+        """
         self.harness = harness
         self.gone = False
         self.name = name
+        self.owner = owner
         self.host = Host(name)
         self.store = SimulatedStore(harness.folder / "state.sqlite", harness.committed)
         self.store.broken = harness.production.broken
@@ -97,6 +103,7 @@ class Process:
             blocking=self.committing,
             reading=Slow(harness.clock, lambda: harness.delays(harness.looks)),
             store_reading=self.store_reading,
+            owner=self.owner,
         )
 
     @property

@@ -20,6 +20,7 @@ from lehr.model.writes import (
     RecordDecision,
     Refused,
     SetControl,
+    TakeLease,
     Write,
 )
 
@@ -64,7 +65,8 @@ RARE_PATHS: Mapping[str, str] = {
     "history pruned": "incarnations that were not needed any more were removed",
     "records pruned": "decisions or pushes that were not needed any more were removed",
     "refused Pruned": "a pin named an incarnation that had been pruned",
-    "lease lost": "a control plane found that another one had taken over",
+    "refused LeaseHeld": "a control plane stood by while another one had the lease",
+    "lease lost": "a control plane ended, because another one on its machine had taken over",
 }
 """Names, and their meaning."""
 
@@ -77,7 +79,7 @@ _FOUND = {
 def paths_of(write: Write, answer: object) -> Iterator[str]:
     """Names of the paths that a write, and the store's answer, reveal."""
     match write:
-        case Admit() | Publish() | SetControl() if isinstance(answer, Refused):
+        case Admit() | Publish() | SetControl() | TakeLease() if isinstance(answer, Refused):
             yield f"refused {answer.reason}"
         case RecordDecision():
             yield f"condition {write.decision.condition.reason}"

@@ -315,6 +315,16 @@ async def second(harness: ScriptHarness) -> None:
     await harness.start()
 
 
+async def failover(harness: ScriptHarness) -> None:
+    """Start a control plane on another machine, in place of one that is stopped. It stands by until the lease
+    of that one has ended.
+    """
+    if not harness.held:
+        raise LehrError("the lease of the control plane does not end", fix="see `hold`")
+    harness.owner = "there"
+    await harness.start()
+
+
 COMMANDS = (
     Command(
         "world [--start MOMENT] [--fencing FENCING] [--resync TIME] [--pushes NUMBER] [--seed NUMBER]", world
@@ -353,4 +363,5 @@ COMMANDS = (
     Command("hold", hold),
     Command("release", release),
     Command("second", second),
+    Command("failover", failover),
 )

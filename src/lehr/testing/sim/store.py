@@ -13,7 +13,7 @@ from typing import Any
 
 from lehr.base.errors import LehrError, TransientError
 from lehr.model.damage import Advance, Damage, TypesOf
-from lehr.model.writes import LeaseLostError, Write
+from lehr.model.writes import LeaseLostError, Refused, TakeLease, Write
 from lehr.store.sqlite import SqliteStore
 from lehr.testing.world import Crash
 
@@ -117,7 +117,7 @@ class SimulatedStore:
         if self.dies == "within":
             self._tear(writes)
             self.die()
-        if self.deposed:
+        if self.deposed and not _takes_lease(writes):
             self.broken.append("I5: a process continues writing after it learned that its lease is lost")
         try:
             full = _Full(self._store._writer, statements or 0)
@@ -126,6 +126,8 @@ class SimulatedStore:
         except LeaseLostError:
             self.deposed = True
             raise
+        if _takes_lease(writes) and not isinstance(answers[0], Refused):
+            self.deposed = False
         self._committed(writes, answers)
         if self.dies == "after":
             self.die()
@@ -214,3 +216,7 @@ def _copied(path: Path) -> SqliteStore:
     for suffix in ("", "-wal"):
         shutil.copyfile(f"{path}{suffix}", f"{copy}{suffix}")
     return SqliteStore(copy, read_only=True)
+
+
+def _takes_lease(writes: Sequence[Write]) -> bool:
+    return bool(writes) and isinstance(writes[0], TakeLease)

@@ -17,6 +17,7 @@ import structlog
 
 from lehr.base.digest import Digest
 from lehr.testing.sim import encounters, final_phase, people, trouble
+from lehr.testing.sim.failovers import Failovers
 from lehr.testing.sim.random_harness import RandomHarness
 from lehr.testing.sim.verdict import judge, whole
 from lehr.testing.virtual import run
@@ -60,10 +61,12 @@ class History(RandomHarness):
         async with asyncio.timeout(_LONGEST):
             await self.open()
             dice, taken = self.dice, 0
+            failovers = Failovers(self)
             steps = [*people.steps(), *trouble.steps(self), *encounters.steps(self)]
             while taken < self.profile.steps or len(self.trace.events) < LEAST_EVENTS:
                 taken += 1
                 await self.alive(dice.pick(steps))
+                await failovers.happen(self)
                 await self.alive(
                     lambda harness: harness.process.pass_time(dice.pick((0.0, 0.1, 1.0, 5.0, 30.0)))
                 )

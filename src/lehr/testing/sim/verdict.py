@@ -71,7 +71,7 @@ def _left_open(harness: Harness) -> Iterator[str]:
     if used != len(still):
         yield f"I7: {used} shares are held by {len(still)} pushes"
     for process in harness.processes[:-1]:
-        if not process.dead:
+        if not process.dead and not process.plane.standby:
             yield f"I5: {process.name} continues although another one has taken over"
 
 

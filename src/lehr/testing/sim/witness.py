@@ -40,12 +40,14 @@ from lehr.model.writes import (
     Publish,
     RecordAttempt,
     RecordDecision,
+    ReturnLease,
     SetControl,
     TakeLease,
     Write,
 )
 from lehr.testing.sim.capacity import CAPACITY
 from lehr.testing.sim.intent import GUARDED
+from lehr.testing.sim.lease_judge import LeaseJudge
 from lehr.testing.sim.reached import paths_of
 from lehr.testing.sim.selecting import selected
 from lehr.testing.sim.trace import Trace
@@ -90,7 +92,7 @@ class Witness:
         guards: for each revision of a guarded source, the incarnation that its acknowledgement is for, 0 for
             none; None where the source is not guarded.
         let_go: ids that some revision has let go.
-        epoch: of the newest lease.
+        lease: who may write.
         fenced: True where the provider itself keeps late writers out.
         capacity: operations that may be open at once; None where no check counts them.
     """
@@ -111,11 +113,11 @@ class Witness:
         self.jumped = False
         self.fenced = False
         self.capacity: int | None = CAPACITY
+        self.lease = LeaseJudge(self.broken)
         self._trace = trace
         self._registry = registry
         self._begun: set[str] = set()
         self._pushes: dict[str, list[str]] = {}
-        self.epoch = 0
         self._applied: dict[str, int] = {}
         self._starts: deque[_Start] = deque(maxlen=256)
         self._answers: dict[type, Callable[[Any, Any], object]] = {
@@ -128,7 +130,9 @@ class Witness:
             SetControl: self._set,
             Prune: lambda write, answer: self._pruned(),
             LiftControl: lambda write, answer: self.controls.pop(write.id, None),
-            TakeLease: lambda write, answer: setattr(self, "epoch", answer),
+            TakeLease: self.lease.taken,
+            KeepLease: self.lease.kept,
+            ReturnLease: self.lease.returned,
         }
 
     # --- what there is -------------------------------------------------------------
@@ -253,7 +257,7 @@ class Witness:
             take = self._answers.get(type(write))
             if take is not None:
                 take(write, answer)
-            if not isinstance(write, KeepLease | KeepHandle):
+            if not isinstance(write, KeepLease | KeepHandle | ReturnLease):
                 self._trace.note("write", f"{type(write).__name__} {_told(write, answer)}")
 
     def begins(self, target: Target, operation: Operation) -> None:
@@ -263,8 +267,7 @@ class Witness:
             self.broken("I3", f"push of {target.id} without an open operation")
         if operation.id in self._begun:
             self.broken("I5", f"operation {operation.id} of {target.id} is pushed a second time")
-        if operation.epoch != self.epoch and not self.fenced:
-            self.broken("I5", f"push of {target.id} under a lease that is lost")
+        self.lease.begins(operation, fenced=self.fenced)
         same = (target.incarnation, target.goal) == (operation.content, operation.goal)
         if not same:
             self.broken("I1", f"push of {target.id} to another target than was admitted")

@@ -43,6 +43,7 @@ _NAMING = (
     "decision",
     "handle",
     "incarnation",
+    "lease",
     "ledger",
     "mention",
     "operation",

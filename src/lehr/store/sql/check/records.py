@@ -45,10 +45,12 @@ class _Table(NamedTuple):
 
 def check(db: Session, partition: Partition, advance: Advance) -> Iterator[Damage]:
     """All records of a partition."""
-    row = db.execute("SELECT epoch, controls FROM partition WHERE name = ?", (partition,)).fetchone()
+    row = db.execute("SELECT controls FROM partition WHERE name = ?", (partition,)).fetchone()
     if row is None:
         yield Damage(f"partition {partition} has no row of its own", "records and incarnations name it")
-    bounds = _Bounds(newest_of(db, partition), *(row or (0, 0)))
+    query = "SELECT coalesce(max(epoch), 0) FROM lease WHERE partition = ?"
+    [epoch] = db.execute(query, (partition,)).fetchone()
+    bounds = _Bounds(newest_of(db, partition), int(epoch), *(row or (0,)))
     for table in _TABLES:
         query = f"SELECT {table.body}, {table.columns} FROM {table.name} WHERE partition = ?"  # noqa: S608
         decoder = msgspec.json.Decoder(table.type)

@@ -62,7 +62,7 @@ def admission_starts_an_operation(subject: Subject) -> None:
 @RULES.governed
 def an_overtaken_lease_admits_nothing(store: Store) -> None:
     """Another epoch than the newest, whether older or made up, is refused."""
-    hold(commit(store, TakeLease(PARTITION)) == 2, "the second lease has epoch 2")
+    hold(commit(store, TakeLease(PARTITION, "one", NOW)) == 2, "the second lease has epoch 2")
     refused(store, request(store, "o1"), Reason.LEASE_LOST)
     refused(store, Admit(operation("o1", epoch=3), basis(store, "a")), Reason.LEASE_LOST)
     admitted(store, Admit(operation("o1", epoch=2), basis(store, "a")))
@@ -346,9 +346,9 @@ def an_approval_is_of_exactly_one_diff_of_one_asset(store: Store) -> None:
 def epochs_only_grow(subject: Subject) -> None:
     """Also after opening again."""
     with subject.opened() as store:
-        epochs = [commit(store, TakeLease(PARTITION)) for _ in range(3)]
+        epochs = [commit(store, TakeLease(PARTITION, "one", NOW)) for _ in range(3)]
     with subject.opened() as store:
-        epochs.append(commit(store, TakeLease(PARTITION)))
+        epochs.append(commit(store, TakeLease(PARTITION, "one", NOW)))
         hold(epochs == sorted(set(epochs)), f"each lease has a greater epoch, not {epochs}")
         before_anything = Admit(operation("o1", epoch=epochs[-1]), Basis(None, Digest(""), 0))
         admitted(store, before_anything)

@@ -66,10 +66,10 @@ def a_damaged_file_imports_nothing(subject: Subject) -> None:
         for content in (good[:-5], good.replace(b'"value":"1"', b'"value":"2"'), b""):
             path.write_bytes(content)
             with raises(ArchiveError, "a damaged file is refused"):
-                store.commit([TakeLease(PARTITION), Import(path, NOW)])
+                store.commit([TakeLease(PARTITION, "one", NOW), Import(path, NOW)])
             hold(store.intent.imported() == [], "what is damaged is not imported")
             hold(list(store.intent.imported_assets(f"{PARTITION}@1")) == [], "not a part of it either")
-        hold(commit(store, TakeLease(PARTITION)) == 1, "a commit that raised has written nothing")
+        hold(commit(store, TakeLease(PARTITION, "one", NOW)) == 1, "a commit that raised has written nothing")
 
 
 @RULES

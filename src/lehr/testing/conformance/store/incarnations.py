@@ -74,13 +74,13 @@ def what_was_committed_outlives_the_process(subject: Subject) -> None:
 def a_commit_is_whole_or_not_at_all(store: Store) -> None:
     """When one write fails, none was written, and the store continues."""
     published(store, 0, asset("a", "1"))
-    broken = [TakeLease(PARTITION), publication(1, asset("b", "1")), object()]
+    broken = [TakeLease(PARTITION, "one", NOW), publication(1, asset("b", "1")), object()]
     with raises(Exception, "what cannot be written raises"):
         store.commit(broken)  # type: ignore[arg-type]
     newest = store.intent.newest(PARTITION)
     hold(newest is not None and newest.sequence == 1, "a commit that raised has written nothing")
     hold(store.intent.asset(key("b"), 2) is None, "not an asset either")
-    hold(commit(store, TakeLease(PARTITION)) == 1, "not a lease either")
+    hold(commit(store, TakeLease(PARTITION, "one", NOW)) == 1, "not a lease either")
     published(store, 1, asset("b", "1"))
 
 
@@ -89,11 +89,11 @@ def answers_come_in_the_order_of_the_writes(store: Store) -> None:
     """One answer for each write; a later write sees the earlier ones; a refusal stops nothing."""
     answers = store.commit(
         [
-            TakeLease(PARTITION),
+            TakeLease(PARTITION, "one", NOW),
             publication(0, asset("a", "1")),
             publication(0, asset("a", "2")),
             publication(1, asset("a", "3")),
-            TakeLease(PARTITION),
+            TakeLease(PARTITION, "one", NOW),
         ]
     )
     first, one, overtaken, two, second = answers
@@ -358,8 +358,8 @@ def partitions_do_not_see_each_other(store: Store) -> None:
     hold(contents(store, 1) == [asset("a", "1")], "one holds its own")
     hold(contents(store, 1, OTHER) == [asset("a", "2")], "and the other too")
     hold(store.intent.mentioned_by(key("b", OTHER)) == [], "references stay within a partition")
-    hold(commit(store, TakeLease(PARTITION)) == 1, "each has leases of its own")
-    hold(commit(store, TakeLease(OTHER)) == 1, "counted on their own")
+    hold(commit(store, TakeLease(PARTITION, "one", NOW)) == 1, "each has leases of its own")
+    hold(commit(store, TakeLease(OTHER, "one", NOW)) == 1, "counted on their own")
 
 
 @RULES.opened

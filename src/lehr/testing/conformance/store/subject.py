@@ -183,7 +183,7 @@ def request(store: Store, id: str, asset: str = "a", *, at: float = NOW, **rest:
 def governed(store: Store) -> None:
     """One incarnation with assets `a`, `b`, `c` and a governing one, and a lease of epoch 1."""
     published(store, 0, asset("a", "1"), asset("b", "1"), asset("c", "1"), asset("rule", "1", type=RULE))
-    epoch = commit(store, TakeLease(PARTITION))
+    epoch = commit(store, TakeLease(PARTITION, "one", NOW))
     hold(epoch == 1, f"the first lease has epoch 1, not {epoch}")
 
 

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from lehr.base.diagnostics import Position
 from lehr.base.errors import LehrError, StalledError, TransientError
-from lehr.model.asset import Asset, AssetId, Partition, make_asset
+from lehr.model.asset import Asset, AssetId, make_asset
 from lehr.model.control import ControlKind
 from lehr.model.decision import Reservation, Verdict
 from lehr.model.diff import Change, Diff, Effects
@@ -17,8 +17,6 @@ from lehr.model.handle import Handle
 from lehr.model.writes import (
     Adopt,
     KeepHandle,
-    KeepLease,
-    LeaseLostError,
     RecordDecision,
     SetControl,
     TakeLease,
@@ -140,22 +138,10 @@ def partitions_are_known_from_the_first_word(store: Store) -> None:
     """A lease or a control makes a partition known, before anything was published; by name, each once."""
     commit(store, SetControl(control("c1", partition=OTHER)))
     hold(store.intent.partitions() == [OTHER], "a control makes its partition known")
-    commit(store, TakeLease(PARTITION))
-    commit(store, TakeLease(PARTITION))
+    commit(store, TakeLease(PARTITION, "one", NOW))
+    commit(store, TakeLease(PARTITION, "one", NOW))
     hold(store.intent.partitions() == sorted([PARTITION, OTHER]), "and so does a lease")
     hold(store.intent.newest(PARTITION) is None, "that publishes nothing")
-
-
-@RULES.governed
-def a_lost_lease_writes_nothing(store: Store) -> None:
-    """`KeepLease` with any epoch but the newest raises, and takes the rest of its commit with it."""
-    hold(commit(store, KeepLease(PARTITION, 1)) is None, "the newest epoch continues")
-    hold(commit(store, TakeLease(PARTITION)) == 2, "another writer takes the lease")
-    before = trace(store)
-    for partition, epoch in ((PARTITION, 1), (PARTITION, 3), (Partition("never"), 1)):
-        with raises(LeaseLostError, f"epoch {epoch} of {partition} is not the newest: the lease is lost"):
-            store.commit([RecordDecision(decision("a")), KeepLease(partition, epoch), Adopt(entry("a"))])
-        hold(trace(store) == before, "a commit under a lost lease writes nothing")
 
 
 @RULES

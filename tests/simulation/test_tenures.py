@@ -1,0 +1,118 @@
+"""A process that loses its lease stops its work and stands by; with a lease, it starts again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from lehr.control.messages import Pause, Report
+from lehr.control.plane import StandingByError
+from lehr.model.lease import LEASE_SECONDS
+from lehr.model.writes import LeaseLostError, Refused, TakeLease
+from lehr.testing.sim.harness import OWNER
+from lehr.testing.sim.process import Process
+from lehr.testing.sim.random_harness import RandomHarness
+from lehr.testing.virtual import run
+from lehr.testing.world import PARTITION
+
+Scenario = Callable[[RandomHarness, Process], Awaitable[None]]
+
+
+def play(folder: Path, scenario: Scenario) -> None:
+    """Play a scenario with a process that enforces."""
+
+    async def main() -> None:
+        harness = RandomHarness(3, folder)
+        await harness.open()
+        async with asyncio.timeout(3600):
+            await harness.clock.sleep(60.0)
+            await scenario(harness, harness.process)
+        await harness.close()
+
+    run(main, seed=3)
+
+
+def takes(
+    process: Process, harness: RandomHarness, owner: str, seconds: float = LEASE_SECONDS
+) -> int | Refused:
+    """What a process of another machine is answered when it wants the lease."""
+    write = TakeLease(PARTITION, owner, harness.clock.now(), seconds)
+    [answer] = process.store._store.commit([write])
+    return answer  # type: ignore[no-any-return]
+
+
+def test_a_lease_in_use_is_renewed(tmp_path: Path) -> None:
+    async def scenario(harness: RandomHarness, process: Process) -> None:
+        for _ in range(20):
+            await harness.clock.sleep(LEASE_SECONDS / 3)
+            assert isinstance(takes(process, harness, "there"), Refused)
+
+    play(tmp_path, scenario)
+
+
+def test_a_process_whose_lease_is_taken_stands_by_and_begins_anew(tmp_path: Path) -> None:
+    async def scenario(harness: RandomHarness, process: Process) -> None:
+        plane, epoch = process.plane, process.enforcer.epoch
+        before = process.enforcer
+        process.hold()
+        await harness.clock.sleep(2 * LEASE_SECONDS)
+        assert takes(process, harness, "there", 60.0) == epoch + 1
+        process.release()
+        await harness.clock.sleep(10.0)
+        turns = before.turns
+        assert plane.standby == f"there enforces partition {PARTITION}"
+        assert not plane.at_rest, "what another process does is not known here"
+        with pytest.raises(StandingByError):
+            await process.run(plane.refresh())
+        refused = await process.command(Pause(selector="all", reason="because", seconds=None))
+        assert (refused.ok, refused.code) == (False, "CTL122")
+        assert (await process.command(Report())).content["state"]["standby"] == plane.standby
+        await harness.clock.sleep(20.0)
+        assert (before.turns, process.enforcer.turns) == (turns, 0), "its slots have stopped"
+        await harness.clock.sleep(60.0)
+        assert not plane.standby
+        assert process.enforcer is not before
+        assert process.enforcer.epoch == epoch + 2
+        assert process.enforcer.turns >= process.enforcer.assets > 0, "all assets are looked at anew"
+
+    play(tmp_path, scenario)
+
+
+def test_a_process_that_ends_returns_its_lease(tmp_path: Path) -> None:
+    async def scenario(harness: RandomHarness, process: Process) -> None:
+        for serving in process._tasks:
+            serving.cancel()
+        await process.run(process.plane.stop())
+        assert isinstance(takes(process, harness, "there"), int)
+
+    play(tmp_path, scenario)
+
+
+def test_a_process_of_the_same_owner_is_not_waited_for(tmp_path: Path) -> None:
+    async def scenario(harness: RandomHarness, process: Process) -> None:
+        assert isinstance(takes(process, harness, OWNER), int)
+        with pytest.raises(LeaseLostError):
+            async with asyncio.timeout(30.0):
+                await process.plane.serve()
+
+    play(tmp_path, scenario)
+
+
+def test_a_store_that_fails_does_not_end_a_process_that_stands_by(tmp_path: Path) -> None:
+    async def scenario(harness: RandomHarness, process: Process) -> None:
+        process.hold()
+        await harness.clock.sleep(2 * LEASE_SECONDS)
+        assert isinstance(takes(process, harness, "there", 30.0), int)
+        process.release()
+        await harness.clock.sleep(10.0)
+        process.store.out_of_order = True
+        await harness.clock.sleep(60.0)
+        assert process.plane.standby
+        process.store.out_of_order = False
+        await harness.clock.sleep(10.0)
+        assert not process.plane.standby
+
+    play(tmp_path, scenario)
