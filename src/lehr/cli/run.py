@@ -118,7 +118,7 @@ def run(
     import msgspec
 
     from lehr.cli.deployment import deployment_of
-    from lehr.cli.foreground_run import HungUp, run_on, run_once
+    from lehr.cli.foreground_run import Hangup, run_on, run_once
     from lehr.cli.logs import configure_logs
     from lehr.cli.shutdown import run_until_ended
 
@@ -152,10 +152,10 @@ def run(
         retain=retain,
         retain_seconds=retain_seconds,
     )
-    hung_up = HungUp()
+    hangup = Hangup()
     if once:
-        run_until_ended(lambda ended: run_once(ended, deployment, timeout), hung_up=hung_up)
-    run_until_ended(lambda ended: run_on(ended, deployment, address, secret, names, hung_up), hung_up=hung_up)
+        run_until_ended(lambda ended: run_once(ended, deployment, timeout), hangup=hangup)
+    run_until_ended(lambda ended: run_on(ended, deployment, address, secret, names, hangup), hangup=hangup)
 
 
 def _require_unwritten(*names: str) -> None:

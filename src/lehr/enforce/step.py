@@ -389,8 +389,8 @@ def _checked(state: State, event: Checked) -> StepResult:
     if not waiting:
         return replace(state, phase=Phase.ADMITTING), (_ask_admission(state, event),)
     names = tuple(dict.fromkeys(id for verdict in waiting for id in verdict.wait_for))
-    if event.circle:
-        return conclude(state, _mutual_block(event.circle), wait_for=names)
+    if event.cycle:
+        return conclude(state, _mutual_block(event.cycle), wait_for=names)
     times = [verdict.until for verdict in waiting if verdict.until is not None]
     delay = max(0.0, min(times) - view.now) if times else None
     unblock = (verdict.unblock or f"wait until {verdict.check} allows it" for verdict in waiting)
@@ -403,8 +403,8 @@ def _checked(state: State, event: Checked) -> StepResult:
     return conclude(state, condition, delay=delay, wait_for=names)
 
 
-def _mutual_block(circle: tuple[AssetId, ...]) -> Condition:
-    chain = " waits for ".join((*circle, circle[0]))
+def _mutual_block(cycle: tuple[AssetId, ...]) -> Condition:
+    chain = " waits for ".join((*cycle, cycle[0]))
     return Condition(
         Status.WAITING,
         Reason.MUTUAL_BLOCK,

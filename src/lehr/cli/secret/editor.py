@@ -37,10 +37,10 @@ def edit(file: Path, state: Path | None) -> None:
     from lehr.secrets.memory import memory_folder
 
     place = place_of(file, state)
-    keeping = place.keeping()
-    path = keeping.path(file)
+    encrypted = place.encrypted_files()
+    path = encrypted.path(file)
     require_recipients(place)
-    before = keeping.read(path) if keeping.exists(path) else b""
+    before = encrypted.read(path) if encrypted.exists(path) else b""
     with memory_folder(os.environ) as folder:
         plain = folder / Path(path).name.removesuffix(".age")
         if published(plain):
@@ -54,7 +54,7 @@ def edit(file: Path, state: Path | None) -> None:
     if after == before:
         click.echo("no change; nothing was written", err=True)
         return
-    keeping.write(path, after)
+    encrypted.write(path, after)
     click.echo(f"{path} written: commit it", err=True)
 
 

@@ -39,11 +39,11 @@ def encrypt(target: str, replace: bool, state: Path | None) -> None:
 
     name, mark, key = target.partition("#")
     place = place_of(Path(name), state)
-    keeping = place.keeping()
-    path = keeping.path(Path(name))
+    encrypted = place.encrypted_files()
+    path = encrypted.path(Path(name))
     with raised_as(LehrError, f"{target} cannot be referred to", code="CLI134", on=ValueError):
         reference = Secret(f"age:{path}{mark}{key}")
-    exists = keeping.exists(path)
+    exists = encrypted.exists(path)
     if exists and not key and not replace:
         raise LehrError(
             f"{path} already exists",
@@ -51,10 +51,10 @@ def encrypt(target: str, replace: bool, state: Path | None) -> None:
             fix=f"name one value in it (`{path}#KEY`), edit it, or overwrite it with --replace",
         )
     require_recipients(place)  # before a secret is typed
-    before = keeping.read(path) if exists and key else b""
+    before = encrypted.read(path) if exists and key else b""
     value = _value(text=bool(key))
     content = with_value(before, path, reference.key, value.decode()) if key else value
-    keeping.write(path, content)
+    encrypted.write(path, content)
     _warn(place, path)
     click.echo(f"{path} written: commit it, and refer to the secret in intent as", err=True)
     print(f'{{secret: "{reference.secret}"}}')
@@ -84,14 +84,14 @@ def rotate(files: Sequence[Path], dry_run: bool, form: str, state: Path | None) 
     restarted, one replica at a time.
     """
     place = place_of(files[0] if files else Path(), state)
-    keeping = place.keeping()
-    paths = [keeping.path(file) for file in files] or keeping.files()
+    encrypted = place.encrypted_files()
+    paths = [encrypted.path(file) for file in files] or encrypted.files()
     require_recipients(place)
     contents: dict[str, bytes] = {}
     problems: list[LehrError] = []
     for path in dict.fromkeys(paths):
         try:
-            contents[path] = keeping.read(path)
+            contents[path] = encrypted.read(path)
         except LehrError as error:
             problems.append(error)
     if problems:
@@ -101,7 +101,7 @@ def rotate(files: Sequence[Path], dry_run: bool, form: str, state: Path | None) 
         raise click.exceptions.Exit(1)
     if not dry_run:
         for path, content in contents.items():
-            keeping.write(path, content)
+            encrypted.write(path, content)
     shape: Shape[str] = Shape([Column("file", str)], lambda path: {"file": path}, str)
     show(form, list(contents), shape, nothing="no age files in the workspace")
     if contents:
@@ -131,8 +131,8 @@ def _value(*, text: bool) -> bytes:
 
 def _warn(place: Place, path: str) -> None:
     """Report other problems."""
-    keeping = place.keeping()
-    if keeping.readable_here(keeping.recipients()) is False:
+    encrypted = place.encrypted_files()
+    if encrypted.readable_here(encrypted.recipients()) is False:
         click.echo(
             "note: this machine has no key to decrypt it; `lehr secret keygen --add` generates one", err=True
         )

@@ -17,7 +17,7 @@ from lehr.cli.stored import (
     state_folder,
     state_option,
 )
-from lehr.control.commands import told_of
+from lehr.control.commands import pruned_summary
 from lehr.model.asset import Partition
 from lehr.model.writes import Audit, Prune, Pruned
 from lehr.query.partition_view import choose_partition
@@ -84,7 +84,7 @@ def _wanted(store: Store, keep: int, seconds: float) -> Prune:
 
 def _tell(folder: Path, keep: int, seconds: float) -> None:
     with open_store(folder) as store:
-        print(f"dry run: {told_of(store.records.prunable(_wanted(store, keep, seconds)))}")
+        print(f"dry run: {pruned_summary(store.records.prunable(_wanted(store, keep, seconds)))}")
 
 
 def _prune_here(folder: Path, keep: int, seconds: float) -> None:
@@ -102,7 +102,7 @@ def _prune_here(folder: Path, keep: int, seconds: float) -> None:
             total = total.plus(share)
             progress.advance(share.versions + share.decisions + share.operations)
         _audit(store, wanted.partition, keep, seconds, total)
-    print(told_of(total))
+    print(pruned_summary(total))
 
 
 def _audit(store: Store, partition: Partition, keep: int, seconds: float, total: Pruned) -> None:
@@ -116,6 +116,6 @@ def _audit(store: Store, partition: Partition, keep: int, seconds: float, total:
         actor=user_name(os.getuid()),
         command="prune",
         arguments={"keep": keep, "seconds": seconds},
-        result=told_of(total),
+        result=pruned_summary(total),
     )
     store.commit([Audit(partition, entry)])

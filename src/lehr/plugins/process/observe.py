@@ -40,7 +40,7 @@ class _Definition(msgspec.Struct):
 _definition = msgspec.json.Decoder(_Definition)
 
 
-class Sought(NamedTuple):
+class ObserveRequest(NamedTuple):
     """An asset to observe.
 
     Attributes:
@@ -54,7 +54,7 @@ class Sought(NamedTuple):
     places: dict[str, list[int]]
 
 
-def seek(root: Path, key: AssetKey, group: str | None = None, size: int = 0) -> Sought:
+def seek(root: Path, key: AssetKey, group: str | None = None, size: int = 0) -> ObserveRequest:
     """The asset with its places: replicas that are intended, and those defined on disk in any group.
 
     Args:
@@ -68,10 +68,10 @@ def seek(root: Path, key: AssetKey, group: str | None = None, size: int = 0) -> 
         indices = _defined(root / name, key) | (set(range(size)) if name == group else set())
         if indices:
             places[name] = sorted(indices)
-    return Sought(key, group, size, places)
+    return ObserveRequest(key, group, size, places)
 
 
-def observe(root: Path, assets: Mapping[int, Sought]) -> dict[int, Observation | TransientError]:
+def observe(root: Path, assets: Mapping[int, ObserveRequest]) -> dict[int, Observation | TransientError]:
     """The observed state of each asset, from one call to each supervisord and one list of processes.
 
     Args:
@@ -143,7 +143,7 @@ def left_behind(
 
 
 def _observation(
-    asset: Sought, programs: list[Program], marked: Callable[[], Iterable[Marked]]
+    asset: ObserveRequest, programs: list[Program], marked: Callable[[], Iterable[Marked]]
 ) -> Observation:
     supervised = {program.index: program.since for program in programs if program.pid is not None}
     pids = (program.pid for program in programs if program.pid is not None)
@@ -173,7 +173,7 @@ def _defined(directory: Path, key: AssetKey) -> set[int]:
     return {int(name) for name in names if name.isdecimal()}
 
 
-def _ask(root: Path, *assets: Sought) -> dict[str, dict[str, Any]]:
+def _ask(root: Path, *assets: ObserveRequest) -> dict[str, dict[str, Any]]:
     """Each supervisord's answers about programs, by group and name; None where it does not run."""
     names: dict[str, list[str]] = {}
     for asset in assets:
@@ -189,7 +189,7 @@ def _ask(root: Path, *assets: Sought) -> dict[str, dict[str, Any]]:
     return found
 
 
-def _programs(root: Path, asset: Sought, answers: Mapping[str, Mapping[str, Any]]) -> list[Program]:
+def _programs(root: Path, asset: ObserveRequest, answers: Mapping[str, Mapping[str, Any]]) -> list[Program]:
     found = []
     for group, indices in asset.places.items():
         defined = _defined(root / group, asset.key)

@@ -244,7 +244,7 @@ class Intent:
     def _link(self, id: str) -> None:
         """References, only to earlier things, and to none in turndown.
 
-        In a circle none could be taken out first. A thing in turndown would be brought back for the
+        In a cycle none could be taken out first. A thing in turndown would be brought back for the
         reference, but is not notified of it.
         """
         others, spec = self._ahead_of(id), self.things[id]

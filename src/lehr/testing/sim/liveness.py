@@ -36,7 +36,7 @@ from lehr.model.writes import (
     Write,
 )
 from lehr.testing.sim.production import Production
-from lehr.testing.sim.things import wished
+from lehr.testing.sim.things import intended_value
 from lehr.testing.sim.witness import Witness
 
 _ROUNDING = 0.01
@@ -128,7 +128,7 @@ class LivenessChecker:
         """I1: what a push carries out matches its content."""
         assets = self._witness.assets(operation.content)
         if target.goal is Goal.PRESENT and target.id in assets:
-            wanted = wished(assets, target.id, self._registry)
+            wanted = intended_value(assets, target.id, self._registry)
             if value != wanted:
                 self._broken("I1", f"{target.id} becomes {value!r}; its content is {wanted!r}")
 

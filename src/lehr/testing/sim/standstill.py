@@ -17,7 +17,7 @@ from lehr.model.diff import Goal
 from lehr.model.reason import Reason
 from lehr.testing.sim.intent import IDS
 from lehr.testing.sim.production import blinded_by
-from lehr.testing.sim.things import wished
+from lehr.testing.sim.things import intended_value
 
 if TYPE_CHECKING:
     from lehr.testing.sim.random_harness import RandomHarness
@@ -210,7 +210,7 @@ def _differs(harness: RandomHarness, decision: Decision, id: str) -> bool:
     if decision.asset in witness.assets() and "pin" not in decision.evidence:
         content = max(witness.incarnations)
     assets = witness.assets(content)
-    return not _whole(assets, id) or production.values.get(id) != wished(assets, id, harness.registry)
+    return not _whole(assets, id) or production.values.get(id) != intended_value(assets, id, harness.registry)
 
 
 def _unaware(harness: RandomHarness, decision: Decision, waiting: list[Verdict]) -> Iterator[Complaint]:
@@ -244,9 +244,9 @@ def _intent(harness: RandomHarness, last: Asset, condition: Condition) -> Iterat
     if condition.status is Status.TURNED_DOWN and witness.turndown(last) is None:
         yield "I7", "its turndown is taken back"
     if condition.reason == Reason.AS_INTENDED and harness.profile.gentle and _whole(assets, id):
-        observed, wish = harness.production.values.get(id), wished(assets, id, harness.registry)
-        if observed != wish and witness.turndown(last) is None:
-            yield "I7", f"it is {observed!r} in production, not {wish!r}"
+        observed, intended = harness.production.values.get(id), intended_value(assets, id, harness.registry)
+        if observed != intended and witness.turndown(last) is None:
+            yield "I7", f"it is {observed!r} in production, not {intended!r}"
 
 
 def _pinned(harness: RandomHarness, pin: Control, last: Asset, condition: Condition) -> Iterator[Complaint]:
@@ -255,7 +255,7 @@ def _pinned(harness: RandomHarness, pin: Control, last: Asset, condition: Condit
     assets = {} if pin.incarnation is None else witness.assets(pin.incarnation)
     if condition.status is not Status.CONVERGED or not harness.profile.gentle or not _whole(assets, id):
         return
-    observed, wish = harness.production.values.get(id), wished(assets, id, harness.registry)
+    observed, intended = harness.production.values.get(id), intended_value(assets, id, harness.registry)
     turned_down = any(witness.turndown(asset) is not None for asset in (last, assets[id]))
-    if observed != wish and not turned_down:
-        yield "I7", f"it is pinned to {pin.incarnation}, and {observed!r} in production, not {wish!r}"
+    if observed != intended and not turned_down:
+        yield "I7", f"it is pinned to {pin.incarnation}, and {observed!r} in production, not {intended!r}"

@@ -11,7 +11,7 @@ from lehr.model.reason import Reason
 from lehr.sdk.store import PrunedError
 from lehr.testing.sim.capacity import HELD
 from lehr.testing.sim.harness import Harness
-from lehr.testing.sim.things import wished
+from lehr.testing.sim.things import intended_value
 from lehr.testing.sim.witness import things
 from lehr.testing.world import PARTITION
 
@@ -136,7 +136,7 @@ def _converged(harness: Harness, asset: Asset) -> Iterator[str]:
         return
     stands = (condition.status, condition.reason)
     observed = harness.production.values.get(asset.id)
-    wanted: str | None = wished(harness.witness.assets(), asset.id, harness.registry)
+    wanted: str | None = intended_value(harness.witness.assets(), asset.id, harness.registry)
     if harness.witness.turndown(asset) is None:
         expected = (Status.CONVERGED, Reason.AS_INTENDED)
     elif harness.witness.stays(asset.id):
