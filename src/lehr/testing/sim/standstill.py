@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from lehr.model.asset import Asset
+from lehr.model.asset import Asset, AssetId
 from lehr.model.control import Control, ControlKind
 from lehr.model.decision import Condition, Decision, Status, Verdict
 from lehr.model.diff import Goal
@@ -18,6 +18,7 @@ from lehr.model.reason import Reason
 from lehr.testing.sim.intent import IDS
 from lehr.testing.sim.production import blinded_by
 from lehr.testing.sim.things import intended_value
+from lehr.testing.world import THING
 
 if TYPE_CHECKING:
     from lehr.testing.sim.random_harness import RandomHarness
@@ -34,13 +35,14 @@ _OUT_OF_CARE = (Status.TURNED_DOWN, Status.ORPHANED)
 def complaints(harness: RandomHarness) -> set[str]:
     """Assets that seem to be forgotten now, one line each, with the rule's id.
 
-    A turn may be about to notice: only a complaint that remains for some time counts.
+    A turn may be about to notice: only a complaint that remains for some time counts, so each line
+    is the same for as long as it is true.
     """
     found: set[str] = set()
     for id in IDS:
         condition, decision = harness.process.condition(id), harness.witness.decisions.get(id)
         last = harness.witness.last(id)
-        if condition is None or decision is None or last is None:
+        if condition is None or decision is None or last is None or last.type != THING:
             continue
         stands = f"{id} is {condition.status} {condition.reason}"
         found.update(
@@ -69,9 +71,9 @@ def _promise(harness: RandomHarness, id: str, condition: Condition) -> Iterator[
         yield "I8", "has no time of its next try"
     asked = harness.production.asked.get(id)
     if condition.resync is not None and asked is not None:
-        late = harness.clock.monotonic() - asked - condition.resync
-        if late > _LATE_SECONDS:
-            yield "I7", f"should have been looked at {late:.1f} s ago"
+        due = asked + condition.resync
+        if harness.clock.monotonic() > due + _LATE_SECONDS:
+            yield "I7", f"should have been looked at {due:.1f} s after the beginning"
     pushed = {operation.asset for operation in harness.production.running.values()}
     if condition.status is Status.PUSHING and id not in pushed:
         yield "I7", "its push has ended"
@@ -93,7 +95,7 @@ def _hold(  # noqa: C901 - one case for each reason
         case Reason.CONCURRENCY_LIMIT if _has_place(harness):
             yield "I9", "there are places for its push"
         case Reason.TURNDOWN_STANDS if (late := harness.liveness.late(last)) > _LATE_SECONDS:
-            yield "I7", f"its time was up {late:.1f} s ago"
+            yield "I7", f"its time was up at {now - late:.1f}"
         case Reason.LIMIT_REACHED if _within_limits(harness, last, decision):
             yield "I9", "the limits have room"
         case Reason.STILL_REFERENCED if not harness.witness.referrers(id) and _near_settled(harness, id):
@@ -209,8 +211,17 @@ def _differs(harness: RandomHarness, decision: Decision, id: str) -> bool:
         content = decision.governing
     if decision.asset in witness.assets() and "pin" not in decision.evidence:
         content = max(witness.incarnations)
+    if not _names(harness, decision, id):
+        # A push that goes back to older content does not wait for others to go back.
+        content = max(content, harness.liveness.content_of(AssetId(id), decision.governing))
     assets = witness.assets(content)
     return not _whole(assets, id) or production.values.get(id) != intended_value(assets, id, harness.registry)
+
+
+def _names(harness: RandomHarness, decision: Decision, id: str) -> bool:
+    """Whether the content of an asset refers to another one directly."""
+    asset = harness.witness.assets(decision.content).get(decision.asset)
+    return asset is not None and id in {item.target for item in harness.registry.mentions(asset)}
 
 
 def _unaware(harness: RandomHarness, decision: Decision, waiting: list[Verdict]) -> Iterator[Complaint]:

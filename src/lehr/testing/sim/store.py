@@ -13,7 +13,7 @@ from typing import Any
 
 from lehr.base.errors import LehrError, TransientError
 from lehr.model.damage import Advance, Damage, TypesOf
-from lehr.model.writes import LeaseLostError, Write
+from lehr.model.writes import LeaseLostError, TakeLease, Write
 from lehr.store.sqlite import SqliteStore
 from lehr.testing.world import Crash
 
@@ -41,12 +41,14 @@ class SimulatedStore:
         out_of_order: commits raise `TransientError`.
         unreadable: reads do.
         misreads: asked at each read; True lets this one raise `TransientError`.
+        misread: name of a read, the next of which raises `TransientError`; empty for none.
         fails: asked at each commit, of what; True lets it raise `TransientError`.
         gets_to: after how many statements a commit that fails does so: SQLite itself takes them back. Where
             it has no more of them, it does not fail. None: before the first.
         dies: None, or "before", "within" or "after" the next commit.
         died: set when the control plane has died at a commit, or was killed.
         commits: how many there were.
+        newest_epoch: of the lease, whoever holds it.
         deposed: True once a commit learned that the lease is lost; broken: what it did against
             that.
     """
@@ -62,6 +64,7 @@ class SimulatedStore:
         self.out_of_order = False
         self.unreadable = False
         self.misreads: Callable[[], bool] = lambda: False
+        self.misread = ""
         self.fails: Callable[[Sequence[Write]], bool] = lambda writes: False
         self.gets_to: Callable[[], int | None] = lambda: None
         self.dies: str | None = None
@@ -69,6 +72,8 @@ class SimulatedStore:
         self.commits = 0
         self.deposed = False
         self.broken: list[str] = []
+        self.newest_epoch: Callable[[], int] = lambda: 0
+        self._epoch = 0
         self.before: Callable[[int, Sequence[Write]], None] = lambda number, writes: None
         self.intent: Any = _Reads("intent", self)
         self.records: Any = _Reads("records", self)
@@ -126,10 +131,20 @@ class SimulatedStore:
         except LeaseLostError:
             self.deposed = True
             raise
+        self._led(writes, answers)
         self._committed(writes, answers)
         if self.dies == "after":
             self.die()
         return answers
+
+    def _led(self, writes: Sequence[Write], answers: Sequence[Any]) -> None:
+        """I5: whoever writes holds the lease."""
+        for write, answer in zip(writes, answers, strict=True):
+            if isinstance(write, TakeLease):
+                self._epoch = answer
+                return
+        if self._epoch < self.newest_epoch():
+            self.broken.append("I5: a process writes although another one has taken the lease")
 
     def _tear(self, writes: Sequence[Write]) -> None:
         """Carry out `writes`, and break off before they are committed: none may stay."""
@@ -188,7 +203,10 @@ class _Reads:
         store, part = self._store, self._part
 
         def reading(*args: object, **named: object) -> Any:
-            if store.unreadable or store.misreads():
+            once = store.misread == name
+            if once:
+                store.misread = ""
+            if once or store.unreadable or store.misreads():
                 raise TransientError("the state file is locked")
             return getattr(getattr(store.read_from, part), name)(*args, **named)
 

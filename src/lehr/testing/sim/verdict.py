@@ -156,12 +156,12 @@ def _converged(harness: Harness, asset: Asset) -> Iterator[str]:
 def _departed(harness: Harness) -> list[str]:
     witness = harness.witness
     known = {asset.id for item in witness.incarnations.values() for asset in things(item.assets.values())}
-    return sorted(known - witness.assets().keys())
+    return sorted(known - {asset.id for asset in things(witness.assets().values())})
 
 
 def _left_alone_or_removed(harness: Harness, id: str) -> Iterator[str]:
     """I4: assets that left intent with a turndown are removed; released ones stay, and are reported."""
-    condition, last = harness.process.condition(id), harness.witness.last(id)
+    condition, last = harness.process.condition(id), harness.witness.last_thing(id)
     assert last is not None
     if condition is None:
         return  # It left before anybody had looked at it.
