@@ -184,24 +184,20 @@ def _commented(lines: Sequence[str]) -> str:
 def _write(path: Path, text: str) -> None:
     """Write `text` to a new file, completely or not at all: half of a file would be different intent."""
     making = path.with_name(f".{path.name}.new")
-    try:
+    with raised_as(LehrError, f"{path} cannot be written", code="CLI103"):
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
             making.write_text(text)
             os.link(making, path)
+        except FileExistsError as error:
+            raise LehrError(
+                f"{path} already exists",
+                code="CLI102",
+                why="`lehr adopt` never overwrites a file",
+                fix="choose another --name",
+            ) from error
         finally:
             making.unlink(missing_ok=True)
-    except FileExistsError as error:
-        raise LehrError(
-            f"{path} already exists",
-            code="CLI102",
-            why="`lehr adopt` never overwrites a file",
-            fix="choose another --name",
-        ) from error
-    except OSError as error:
-        raise LehrError(
-            f"{path} cannot be written", code="CLI103", why=error.strerror or str(error)
-        ) from error
 
 
 def _say_whether_it_is_read(path: Path, workspace: Path, read: Workspace) -> None:

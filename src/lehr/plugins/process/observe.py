@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from lehr.base.errors import TransientError
+from lehr.base.errors import TransientError, raised_as
 from lehr.model.asset import AssetKey
 from lehr.plugins.process import launch, procfs, rpc
 from lehr.plugins.process.observation import LeftBehind, Observation, Program, State
@@ -109,12 +110,12 @@ def underway(root: Path, key: AssetKey) -> bool:
 
 def groups(root: Path) -> set[str]:
     """Names of all groups that have files."""
-    try:
+    with (
+        raised_as(TransientError, f"cannot list {root}", code="PRO103"),
+        contextlib.suppress(FileNotFoundError),
+    ):
         return {entry.name for entry in root.iterdir() if entry.is_dir()}
-    except FileNotFoundError:
-        return set()
-    except OSError as error:
-        raise TransientError(f"cannot list {root}", code="PRO103", why=error.strerror or "") from error
+    return set()
 
 
 def state_of(information: dict[str, Any] | None) -> State:
@@ -160,17 +161,14 @@ def _holds(process: procfs.ProcessId, ports: tuple[int, ...]) -> bool:
 
 
 def _defined(directory: Path, key: AssetKey) -> set[int]:
-    try:
-        names = [
-            entry.stem
-            for entry in (directory / "assets" / asset_name(key)).iterdir()
-            if entry.suffix == ".ini"
-        ]
-    except FileNotFoundError:
-        return set()
-    except OSError as error:
-        raise TransientError(f"cannot list {directory}", code="PRO104", why=error.strerror or "") from error
-    return {int(name) for name in names if name.isdecimal()}
+    definitions = directory / "assets" / asset_name(key)
+    with (
+        raised_as(TransientError, f"cannot list {directory}", code="PRO104"),
+        contextlib.suppress(FileNotFoundError),
+    ):
+        names = [entry.stem for entry in definitions.iterdir() if entry.suffix == ".ini"]
+        return {int(name) for name in names if name.isdecimal()}
+    return set()
 
 
 def _ask(root: Path, *assets: ObserveRequest) -> dict[str, dict[str, Any]]:
