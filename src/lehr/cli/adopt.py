@@ -26,16 +26,7 @@ if TYPE_CHECKING:
 _NAMED = 3
 
 
-@command(
-    examples="""
-    lehr adopt lehr.File '/etc/nginx/**'
-    lehr adopt lehr.File motd.txt --write assets/adopted
-    lehr adopt lehr.DatabaseSchema sqlite:data/shop.sqlite
-    lehr adopt lehr.DatabaseSchema postgresql://me@/shop 'sales.*' --write assets
-    lehr adopt lehr.Process 8080
-    lehr adopt lehr.Process 'shop/*' -o json
-    """
-)
+@command()
 @click.argument("type_name", metavar="TYPE")
 @click.argument("query", metavar="WHAT...", nargs=-1, required=True)
 @click.option(
@@ -75,6 +66,14 @@ def adopt(
     A draft that would change production, or that contains what looks like a secret, is commented out with
     the reason. The others match production exactly. The first asset is a `lehr.ObserveOnly`: until you
     delete it, Lehr observes the adopted assets and pushes nothing.
+
+    Examples:
+        lehr adopt lehr.File '/etc/nginx/**'
+        lehr adopt lehr.File motd.txt --write assets/adopted
+        lehr adopt lehr.DatabaseSchema sqlite:data/shop.sqlite
+        lehr adopt lehr.DatabaseSchema postgresql://me@/shop 'sales.*' --write assets
+        lehr adopt lehr.Process 8080
+        lehr adopt lehr.Process 'shop/*' -o json
     """
     import asyncio
 

@@ -26,15 +26,7 @@ if TYPE_CHECKING:
     from lehr.model.provenance import DeclaredGenerator
 
 
-@command(
-    examples="""
-    lehr graph
-    lehr graph ../intent -o dot | dot -Tsvg > generators.svg
-    lehr graph --incarnation latest
-    lehr graph --assets 'web/*'
-    lehr graph --assets type=lehr.Process -o mermaid
-    """
-)
+@command()
 @click.argument("directory", metavar="[DIR]", required=False, type=click.Path(path_type=Path))
 @incarnation_option(
     "Use an incarnation of the state instead of DIR: 3, hello@3, latest, previous, or a time."
@@ -48,6 +40,13 @@ def graph(directory: Path | None, incarnation: str | None, selector: str | None,
 
     With --assets, show the references of the selected assets instead, including cycles. With
     --incarnation, show either as of an incarnation, which does not list generators that made nothing.
+
+    Examples:
+        lehr graph
+        lehr graph ../intent -o dot | dot -Tsvg > generators.svg
+        lehr graph --incarnation latest
+        lehr graph --assets 'web/*'
+        lehr graph --assets type=lehr.Process -o mermaid
     """
     wanted = None if selector is None else parse_selector(selector)
     if incarnation is None:

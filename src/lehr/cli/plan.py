@@ -33,13 +33,7 @@ _COLOURS = {
 }
 
 
-@command(
-    examples="""
-    lehr plan                  for the files here, committed or not
-    lehr plan ../intent -o json
-    lehr plan --exit-code      for scripts: 0 no changes, 3 changes, 1 not known
-    """
-)
+@command()
 @click.argument("directory", metavar="[DIR]", default=".", type=click.Path(path_type=Path))
 @click.option("--exit-code", is_flag=True, help=f"Exit with {DIFFERENCES} if production differs.")
 @output_option("text", "json", "yaml")
@@ -50,6 +44,11 @@ def plan(directory: Path, exit_code: bool, form: str, state: Path | None) -> Non
     Runs the first turn of every asset as `lehr run` would after a start, with the files in DIR as the newest
     incarnation, up to the push. If several assets compete for the rest of a limit, they get it in the order
     of their ids.
+
+    Examples:
+        lehr plan                  for the files here, committed or not
+        lehr plan ../intent -o json
+        lehr plan --exit-code      for scripts: 0 no changes, 3 changes, 1 not known
     """
     import asyncio
     import gc

@@ -18,21 +18,19 @@ from lehr.cli.secret.places import place_of, published, require_recipients, stat
 _EDITORS = ("VISUAL", "EDITOR")
 
 
-@command(
-    examples="""
-    lehr secret edit secrets/db.yaml.age
-    EDITOR="code --wait" lehr secret edit secrets/db.yaml.age
-    """,
-    notes="""
-    The editor may store parts of it elsewhere (backups, history, registers). Check its settings.
-    """,
-)
+@command()
 @click.argument("file", metavar="FILE.age", type=click.Path(path_type=Path))
 @state_option
 def edit(file: Path, state: Path | None) -> None:
     """Decrypt FILE.age into memory, open it in VISUAL or EDITOR, and encrypt it for the recipients.
 
     Creates a missing file. Writes nothing if nothing was changed or the editor fails.
+
+    Examples:
+        lehr secret edit secrets/db.yaml.age
+        EDITOR="code --wait" lehr secret edit secrets/db.yaml.age
+
+    The editor may store parts of it elsewhere (backups, history, registers). Check its settings.
     """
     from lehr.secrets.memory import memory_folder
 

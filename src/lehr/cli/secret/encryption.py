@@ -17,13 +17,7 @@ from lehr.cli.secret.places import Place, place_of, require_recipients, state_op
 _MOST_BYTES = 1 << 20
 
 
-@command(
-    examples="""
-    lehr secret encrypt secrets/db.yaml.age#password             prompts for the value
-    openssl rand -hex 32 | lehr secret encrypt secrets/app.yaml.age#token
-    lehr secret encrypt secrets/tls.key.age                      with `< tls.key`: a whole file
-    """
-)
+@command()
 @click.argument("target", metavar="FILE.age[#KEY]")
 @click.option("--replace", is_flag=True, help="Replace an existing file.")
 @state_option
@@ -33,6 +27,11 @@ def encrypt(target: str, replace: bool, state: Path | None) -> None:
     With #KEY (`#db.password`) it becomes one value in the file, next to the others; this machine must be able
     to decrypt a file that already exists, and a trailing newline is removed. Prints the reference to use
     in intent.
+
+    Examples:
+        lehr secret encrypt secrets/db.yaml.age#password             prompts for the value
+        openssl rand -hex 32 | lehr secret encrypt secrets/app.yaml.age#token
+        lehr secret encrypt secrets/tls.key.age                      with `< tls.key`: a whole file
     """
     from lehr.model.secret import Secret
     from lehr.secrets.encrypted_files import with_value
@@ -60,17 +59,7 @@ def encrypt(target: str, replace: bool, state: Path | None) -> None:
     print(f'{{secret: "{reference.secret}"}}')
 
 
-@command(
-    examples="""
-    lehr secret rotate                       every age file in the workspace
-    lehr secret rotate secrets/db.yaml.age
-    lehr secret rotate --dry-run -o name
-    """,
-    notes="""
-    To remove a key: delete its line in secrets/recipients.txt, rotate, commit, and then change the secrets
-    themselves, because the old key can still decrypt the old files in the git history.
-    """,
-)
+@command()
 @click.argument("files", metavar="[FILE.age]...", nargs=-1, type=click.Path(path_type=Path))
 @click.option(
     "--dry-run", is_flag=True, help="Check that all files can be decrypted, without writing anything."
@@ -82,6 +71,14 @@ def rotate(files: Sequence[Path], dry_run: bool, form: str, state: Path | None) 
 
     New files are new content for every asset that refers to them: programs that get a secret from one are
     restarted, one replica at a time.
+
+    Examples:
+        lehr secret rotate                       every age file in the workspace
+        lehr secret rotate secrets/db.yaml.age
+        lehr secret rotate --dry-run -o name
+
+    To remove a key: delete its line in secrets/recipients.txt, rotate, commit, and then change the secrets
+    themselves, because the old key can still decrypt the old files in the git history.
     """
     place = place_of(files[0] if files else Path(), state)
     encrypted = place.encrypted_files()

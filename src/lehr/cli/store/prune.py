@@ -29,13 +29,7 @@ _LEAST_SECONDS = 600.0
 _LONGEST_SECONDS = 3600.0
 
 
-@command(
-    examples="""
-    lehr store prune --dry-run
-    lehr store prune --keep 1000 --older-than 90d
-    lehr store prune --keep 100 --older-than 7d --partition shop
-    """
-)
+@command()
 @click.option(
     "--keep",
     type=click.IntRange(1),
@@ -61,6 +55,11 @@ def prune(keep: int, seconds: float, dry_run: bool) -> None:
     Whatever their age, this keeps incarnations that are pinned, in production, being pushed, or the last to
     contain an asset that is not turned down yet; also the audit trail and the headers of all incarnations.
     If a `lehr run` is active on the state, it does the pruning between its other work.
+
+    Examples:
+        lehr store prune --dry-run
+        lehr store prune --keep 1000 --older-than 90d
+        lehr store prune --keep 100 --older-than 7d --partition shop
     """
     if seconds < _LEAST_SECONDS:
         raise click.BadParameter("history younger than 10m may be in use", param_hint="--older-than")
