@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lehr.control.messages import Pin, PruneHistory
+from lehr.control.messages import Lift, Pin, PruneHistory
 from lehr.model.addons import Turndown
 from lehr.model.diff import Goal
+from lehr.sdk.plugin import Fencing
 from lehr.testing.sim.faults import PASSING_LOOKS, PushFault
 from lehr.testing.sim.final_phase import settle
 from lehr.testing.sim.intent import IDS
@@ -163,23 +164,25 @@ async def _leave_and_prune(harness: RandomHarness) -> None:
 
 
 async def _pin_in_a_row(harness: RandomHarness) -> None:
-    """Of things that need each other, a person holds back one while others continue."""
+    """Of things that need each other, one stays as it is, and a person holds back one before or after."""
     ids = harness.intent.row(3)
     if not ids:
         return
     harness.renew(*ids)
     await harness.pass_time(10.0, _LONG_ENOUGH)
-    before = max(harness.witness.incarnations)
-    pinned = harness.dice.pick(ids)
-    if early := harness.dice.happens(0.5):
-        await _pin(harness, pinned, before)
-    harness.production.seconds = harness.dice.pick((1.0, 8.0))
-    harness.renew(*(id for id in ids if harness.dice.happens(0.7)))
-    await harness.pass_time(2.0, _LONG_ENOUGH)
-    if not early:
-        await _pin(harness, pinned, before)
-    await harness.pass_time(10.0, _LONG_ENOUGH)
-    await harness.quiet_period()
+    for _ in range(3):
+        before, pinned = max(harness.witness.incarnations), harness.dice.pick(ids)
+        if early := harness.dice.happens(0.5):
+            await _pin(harness, pinned, before)
+        harness.production.seconds = harness.dice.pick((1.0, 8.0))
+        idle = harness.dice.pick(ids)
+        harness.renew(*(id for id in ids if id != idle))
+        await harness.pass_time(2.0, _LONG_ENOUGH)
+        if not early:
+            await _pin(harness, pinned, before)
+        await harness.pass_time(10.0, 20.0)
+        await harness.quiet_period()
+        await harness.command(Lift(kind="pin", selector=pinned))
 
 
 async def _pin(harness: RandomHarness, id: str, incarnation: int) -> None:
@@ -266,6 +269,28 @@ async def _come_back(harness: RandomHarness) -> None:
     harness.intent.come_back()
 
 
+# --- processes --------------------------------------------------------------------------
+
+
+async def _take_over_in_trouble(harness: RandomHarness) -> None:
+    """A process that cannot write is stopped; when it continues and can, another one has taken over."""
+    if harness.profile.fencing is not Fencing.NATIVE:
+        return  # The lock of the state folder lets only one run.
+    late = harness.process
+    late.store.out_of_order = True
+    harness.fault(f"{late.name} cannot write")
+    harness.renew(*harness.intent.things)
+    await harness.pass_time(2.0, 10.0)
+    late.hold()
+    await harness.begin()
+    try:
+        await harness.pass_time(0.0, 20.0)
+    finally:
+        late.store.out_of_order = False
+        late.release()
+    await harness.pass_time(10.0, 20.0)
+
+
 # --- what many do ---------------------------------------------------------------------
 
 
@@ -312,5 +337,5 @@ ENCOUNTERS: Sequence[Step] = [
     _edit_in_a_first_look,
     _limit_briefly,
     _misread_an_edit,
-    _misread_an_edit,
+    _take_over_in_trouble,
 ]
