@@ -213,9 +213,9 @@ async def _edit_in_a_first_look(harness: RandomHarness) -> None:
     ids = harness.intent.row(harness.dice.number(2, 3), reading=True)
     if not ids:
         return
-    harness.production.look_slowly(IDS, _SLOWEST)
+    harness.production.looking = dict.fromkeys(ids, _SLOWEST)
     harness.renew(ids[-1])
-    await harness.pass_time(0.0, 5.0)
+    await harness.pass_time(0.0, 3.0)
     harness.renew(*ids[:-1])
     await harness.pass_time(10.0, 30.0)
     await harness.quiet_period()
@@ -235,14 +235,15 @@ async def _limit_briefly(harness: RandomHarness) -> None:
 
 
 async def _misread_an_edit(harness: RandomHarness) -> None:
-    """One of the reads fails that it takes until an edit is taken up."""
+    """Some of the reads fail once that it takes until an edit is taken up."""
     for edit in (_come_back, _turn_down_the_needed, _renew_some):
         await edit(harness)
-        harness.process.store.misread = harness.dice.pick(_READS)
-        harness.fault(f"the next read of {harness.process.store.misread} in the store fails")
+        names = [name for name in _READS if harness.dice.happens(0.4)]
+        harness.process.store.misread = {*names}
+        harness.fault(f"of these reads of the store, the next fails: {', '.join(names)}")
         harness.edit()
         await harness.pass_time(5.0, 15.0)
-        harness.process.store.misread = ""
+        harness.process.store.misread.clear()
         await harness.quiet_period()
 
 

@@ -41,7 +41,7 @@ class SimulatedStore:
         out_of_order: commits raise `TransientError`.
         unreadable: reads do.
         misreads: asked at each read; True lets this one raise `TransientError`.
-        misread: name of a read, the next of which raises `TransientError`; empty for none.
+        misread: names of reads, the next of each of which raises `TransientError`.
         fails: asked at each commit, of what; True lets it raise `TransientError`.
         gets_to: after how many statements a commit that fails does so: SQLite itself takes them back. Where
             it has no more of them, it does not fail. None: before the first.
@@ -64,7 +64,7 @@ class SimulatedStore:
         self.out_of_order = False
         self.unreadable = False
         self.misreads: Callable[[], bool] = lambda: False
-        self.misread = ""
+        self.misread: set[str] = set()
         self.fails: Callable[[Sequence[Write]], bool] = lambda writes: False
         self.gets_to: Callable[[], int | None] = lambda: None
         self.dies: str | None = None
@@ -203,9 +203,8 @@ class _Reads:
         store, part = self._store, self._part
 
         def reading(*args: object, **named: object) -> Any:
-            once = store.misread == name
-            if once:
-                store.misread = ""
+            once = name in store.misread
+            store.misread.discard(name)
             if once or store.unreadable or store.misreads():
                 raise TransientError("the state file is locked")
             return getattr(getattr(store.read_from, part), name)(*args, **named)
