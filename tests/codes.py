@@ -34,7 +34,7 @@ def raises(code: str, kind: type[LehrError] = LehrError, *, match: str | None = 
 class _Raises:
     """Keeps no error longer than `pytest.raises` does: its traceback holds cursors, and with them snapshots.
 
-    A generator as a context manager would be part of that traceback, in a circle that only the garbage
+    A generator as a context manager would be part of that traceback, in a cycle that only the garbage
     collector breaks.
     """
 

@@ -11,7 +11,7 @@ from lehr.base.blocking import Inline
 from lehr.generate.engine.client import GenerationWorker
 from lehr.model.asset import AssetId
 from lehr.sdk.generation import Generated
-from lehr.testing.samples import MemorySnapshot
+from tests.snapshots import MemorySnapshot
 
 ROOT = Path(__file__).resolve().parents[2]
 REFERENCE = (ROOT / "docs" / "reference" / "diagnostics.md").read_text()

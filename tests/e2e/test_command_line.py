@@ -182,8 +182,8 @@ def test_differences_are_shown_field_by_field(workspace: Workspace) -> None:
 def test_a_plan_says_what_would_be_pushed_and_pushes_nothing(workspace: Workspace) -> None:
     workspace.declare("hello", SECOND)
     first, second = workspace.json("plan", "--exit-code", code=3)
-    assert (second["id"], second["fate"]) == ("greeting", "will be pushed")
-    assert (first["id"], first["fate"]) == ("farewell", "waits")
+    assert (second["id"], second["result"]) == ("greeting", "will be pushed")
+    assert (first["id"], first["result"]) == ("farewell", "waits")
     assert (first["reason"], first["wait_for"]) == ("DependencyDiffers", ["greeting"])
     assert not (workspace.folder / "out").exists()
     workspace.lehr("run", "--once")

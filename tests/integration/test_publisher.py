@@ -45,7 +45,7 @@ from lehr.store.claims import HostClaims
 from lehr.store.sql.tables import INCARNATION
 from lehr.store.sqlite import SqliteStore
 from lehr.store.sqlite.claims import ClaimFile
-from lehr.testing.samples import MemorySnapshot
+from tests.snapshots import MemorySnapshot
 
 PARTITION = Partition("test")
 

@@ -24,7 +24,8 @@ from lehr.generate.outcome.protocol import SandboxLimits
 from lehr.generate.sandbox import forks
 from lehr.generate.sandbox.denials import preload
 from lehr.sdk.generation import Generated
-from lehr.testing.samples import MemorySnapshot, registry
+from lehr.testing.samples import registry
+from tests.snapshots import MemorySnapshot
 
 HEAD = "from lehr.sdk.generator import *\n"
 

@@ -21,7 +21,8 @@ from lehr.generate.sandbox.forks import Ended, Take, Work
 from lehr.generate.sandbox.meter import Overrun
 from lehr.publish.problem_positions import with_excerpts
 from lehr.sdk.generator import Declaration, Reads, SourceFile
-from lehr.testing.samples import MemorySnapshot, registry
+from lehr.testing.samples import registry
+from tests.snapshots import MemorySnapshot
 
 PATH = "generators/g.py"
 FILES = {"lehr.yaml": "partition: test\n", PATH: "x = 1\n", "services/a.yaml": "a", "services/b.yaml": "b"}

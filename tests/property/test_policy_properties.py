@@ -20,8 +20,9 @@ from lehr.model.policy import POLICY, POLICY_TYPE, Policy
 from lehr.model.provenance import Derivation
 from lehr.model.types import Registry
 from lehr.sdk.generation import Generated
-from lehr.testing.samples import ROUTE, SERVICE, MemorySnapshot, registry
+from lehr.testing.samples import ROUTE, SERVICE, registry
 from lehr.testing.sim.generation import InlineGeneration
+from tests.snapshots import MemorySnapshot
 
 LABELS = "lehr.Labels"
 HERE = Position("a.yaml", 1, 1)

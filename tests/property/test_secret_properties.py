@@ -78,7 +78,7 @@ def snapshots(draw: st.DrawFn) -> Files:
 
 
 def expected(files: Mapping[str, str], secret: Secret) -> str | None:
-    content = files.get(secret.place) if secret.keeper.encrypted else None
+    content = files.get(secret.place) if secret.backend.encrypted else None
     return None if content is None else digest_bytes(content.encode())
 
 

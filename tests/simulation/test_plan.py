@@ -26,8 +26,8 @@ def after(*ids: str) -> dict[str, DependsOn]:
     return {DEPENDS_ON: DependsOn(assets=[*ids])}
 
 
-def counted(fates: list[str]) -> dict[str, int]:
-    return {fate: fates.count(fate) for fate in fates}
+def counted(results: list[str]) -> dict[str, int]:
+    return {result: results.count(result) for result in results}
 
 
 def test_an_approval_of_exactly_this_diff_lets_it_go(tmp_path: Path) -> None:
@@ -39,7 +39,7 @@ def test_an_approval_of_exactly_this_diff_lets_it_go(tmp_path: Path) -> None:
         assert plane.condition("a").reason == "ApprovalNeeded"
 
     found = both(tmp_path, intent, history=history, controls=lambda given: given.approve("a"))
-    assert {id: str(item.fate) for id, item in found.planned.items()} == {
+    assert {id: str(item.result) for id, item in found.planned.items()} == {
         "a": "will be pushed",
         "b": "needs approval",
     }
@@ -57,7 +57,7 @@ def test_a_pinned_asset_is_compared_with_what_it_is_pinned_to(tmp_path: Path) ->
             given.give(ControlKind.PIN, id, incarnation=1)
 
     found = both(tmp_path, [thing(id, "2") for id in "abc"], history=history, controls=pinned)
-    assert {id: str(item.fate) for id, item in found.planned.items()} == {
+    assert {id: str(item.result) for id, item in found.planned.items()} == {
         "a": "as intended",
         "b": "will be pushed",
         "c": "will be pushed",
@@ -77,7 +77,7 @@ def test_what_is_new_is_not_pinned_to_where_it_was_not(tmp_path: Path) -> None:
         given.give(ControlKind.PIN, "b", incarnation=1)
 
     found = both(tmp_path, [thing("a", "1"), thing("b", "1")], history=history, controls=pinned)
-    assert (found.planned["b"].fate, found.planned["b"].reason) == ("held", "PinnedToNothing")
+    assert (found.planned["b"].result, found.planned["b"].reason) == ("held", "PinnedToNothing")
     found.agree()
 
 
@@ -158,7 +158,7 @@ def test_what_stalls_says_so(tmp_path: Path) -> None:
         ],
         world=world,
     )
-    assert {id: str(item.fate) for id, item in found.planned.items()} == {
+    assert {id: str(item.result) for id, item in found.planned.items()} == {
         "a": "not known",
         "b": "waits",
         "c": "not known",
@@ -202,7 +202,7 @@ def test_what_has_departed_and_is_let_go_is_told(tmp_path: Path) -> None:
         await plane.settle()
 
     found = both(tmp_path, [thing("a", "1")], history=history)
-    assert (found.planned["b"].fate, found.planned["b"].reason) == ("orphaned", "LetGo")
+    assert (found.planned["b"].result, found.planned["b"].reason) == ("orphaned", "LetGo")
     found.agree()
 
 

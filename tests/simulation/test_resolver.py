@@ -67,15 +67,15 @@ def test_changes_that_keep_capacity_wait_for_nobody(tmp_path: Path) -> None:
     play(tmp_path, scenario, traits=LONG)
 
 
-def test_unknown_effects_block_in_both_directions_and_the_circle_is_named(tmp_path: Path) -> None:
+def test_unknown_effects_block_in_both_directions_and_the_cycle_is_named(tmp_path: Path) -> None:
     async def scenario(plane: Plane, world: World, clock: VirtualClock) -> None:
         await plane.publish(balancer("?"), job("?"))
         await clock.sleep(30)
         conditions = [plane.condition(id) for id in ("balancer", "job")]
-        circles = [item for item in conditions if item.reason == Reason.MUTUAL_BLOCK]
-        assert circles
-        assert "balancer waits for job" in circles[0].message
-        assert "job waits for balancer" in circles[0].message
+        cycles = [item for item in conditions if item.reason == Reason.MUTUAL_BLOCK]
+        assert cycles
+        assert "balancer waits for job" in cycles[0].message
+        assert "job waits for balancer" in cycles[0].message
         assert not world.values
         await plane.publish(balancer("1"), job("1"))
         await plane.settle(60.0)

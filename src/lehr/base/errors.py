@@ -70,10 +70,10 @@ def raised_as(
     """Turn errors of a library or of the system into one of ours. The reason is their message.
 
     Args:
-        on: the errors; of the system's alone, the message is given without number and path.
+        on: the errors; for a single one of the system, the message is given without number and path.
     """
     try:
         yield
     except on as error:
-        why = error.strerror if on is OSError and isinstance(error, OSError) else None
+        why = error.strerror if isinstance(error, OSError) and not isinstance(on, tuple) else None
         raise kind(what, code=code, why=why or str(error) or type(error).__name__, fix=fix) from error

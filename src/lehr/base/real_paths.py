@@ -57,7 +57,7 @@ def weakness(path: str | os.PathLike[str], user: int, *, itself: bool = True) ->
         itself: False to leave out the folder in which the way ends.
 
     Raises:
-        OSError: a folder on the way cannot be looked into, or the links go round in a circle.
+        OSError: a folder on the way cannot be looked into, or the links go round in a cycle.
     """
     # In a user namespace root may have another number; the owner of `/` can replace anything
     # anyway.

@@ -26,16 +26,7 @@ if TYPE_CHECKING:
 _NAMED = 3
 
 
-@command(
-    examples="""
-    lehr adopt lehr.File '/etc/nginx/**'
-    lehr adopt lehr.File motd.txt --write assets/adopted
-    lehr adopt lehr.DatabaseSchema sqlite:data/shop.sqlite
-    lehr adopt lehr.DatabaseSchema postgresql://me@/shop 'sales.*' --write assets
-    lehr adopt lehr.Process 8080
-    lehr adopt lehr.Process 'shop/*' -o json
-    """
-)
+@command()
 @click.argument("type_name", metavar="TYPE")
 @click.argument("query", metavar="WHAT...", nargs=-1, required=True)
 @click.option(
@@ -75,6 +66,14 @@ def adopt(
     A draft that would change production, or that contains what looks like a secret, is commented out with
     the reason. The others match production exactly. The first asset is a `lehr.ObserveOnly`: until you
     delete it, Lehr observes the adopted assets and pushes nothing.
+
+    Examples:
+        lehr adopt lehr.File '/etc/nginx/**'
+        lehr adopt lehr.File motd.txt --write assets/adopted
+        lehr adopt lehr.DatabaseSchema sqlite:data/shop.sqlite
+        lehr adopt lehr.DatabaseSchema postgresql://me@/shop 'sales.*' --write assets
+        lehr adopt lehr.Process 8080
+        lehr adopt lehr.Process 'shop/*' -o json
     """
     import asyncio
 
@@ -184,24 +183,20 @@ def _commented(lines: Sequence[str]) -> str:
 def _write(path: Path, text: str) -> None:
     """Write `text` to a new file, completely or not at all: half of a file would be different intent."""
     making = path.with_name(f".{path.name}.new")
-    try:
+    with raised_as(LehrError, f"{path} cannot be written", code="CLI103"):
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
             making.write_text(text)
             os.link(making, path)
+        except FileExistsError as error:
+            raise LehrError(
+                f"{path} already exists",
+                code="CLI102",
+                why="`lehr adopt` never overwrites a file",
+                fix="choose another --name",
+            ) from error
         finally:
             making.unlink(missing_ok=True)
-    except FileExistsError as error:
-        raise LehrError(
-            f"{path} already exists",
-            code="CLI102",
-            why="`lehr adopt` never overwrites a file",
-            fix="choose another --name",
-        ) from error
-    except OSError as error:
-        raise LehrError(
-            f"{path} cannot be written", code="CLI103", why=error.strerror or str(error)
-        ) from error
 
 
 def _say_whether_it_is_read(path: Path, workspace: Path, read: Workspace) -> None:

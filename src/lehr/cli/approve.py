@@ -15,12 +15,7 @@ from lehr.model.reason import Reason
 _WAITING = (Reason.APPROVAL_NEEDED, Reason.APPROVAL_MISSING)
 
 
-@command(
-    examples="""
-    lehr approve db/schema --reason "the column is not read any more"
-    lehr approve db/schema --diff 5f2c91d0aa41 --reason "ticket 81" --yes
-    """
-)
+@command()
 @click.argument("asset", shell_complete=complete_asset)
 @click.option(
     "--diff", "digest", help="Digest of the diff that you reviewed. Refused if the diff has changed since."
@@ -33,6 +28,10 @@ def approve(asset: str, digest: str | None, reason: str, yes: bool) -> None:
     """Approve the current diff of ASSET, which is destructive. Any other diff needs its own approval.
 
     On a terminal, prints the diff and asks for confirmation; otherwise requires --yes.
+
+    Examples:
+        lehr approve db/schema --reason "the column is not read any more"
+        lehr approve db/schema --diff 5f2c91d0aa41 --reason "ticket 81" --yes
     """
     from lehr.cli.explanation_text import change_line
     from lehr.control.messages import Approve

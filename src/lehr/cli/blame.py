@@ -26,15 +26,7 @@ from lehr.query.partition_view import Reading
 _INDENT = " " * 16
 
 
-@command(
-    examples="""
-    lehr blame web/process
-    lehr blame web/process payload.replicas
-    lehr blame web/process /payload/command/0 --incarnation 3
-    lehr blame web/process replicas -o json
-    """,
-    notes="FIELD is a dotted path, with or without `payload.`, or a JSON pointer.",
-)
+@command()
 @click.argument("asset", shell_complete=complete_asset)
 @click.argument("field", required=False)
 @incarnation_option("Incarnation to look at: 3, hello@3, latest, previous, or a time.", default="latest")
@@ -45,6 +37,14 @@ def blame(asset: str, field: str | None, incarnation: str, form: str) -> None:
     With FIELD, also show where its value comes from. The line of an asset file that sets the value, the
     generator that made it and the policy that set it are facts. Lehr does not know which input a generator
     took the value from; it lists the places in its input and code that contain the same value.
+
+    Examples:
+        lehr blame web/process
+        lehr blame web/process payload.replicas
+        lehr blame web/process /payload/command/0 --incarnation 3
+        lehr blame web/process replicas -o json
+
+    FIELD is a dotted path, with or without `payload.`, or a JSON pointer.
     """
     with open_reading() as reading:
         found = _look(reading, asset, field, incarnation)

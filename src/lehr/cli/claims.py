@@ -28,13 +28,7 @@ _SHAPE: Shape[Claimed] = Shape(
 )
 
 
-@command(
-    examples="""
-    lehr claims
-    lehr claims -o json
-    lehr claims --release ~/.local/state/lehr/shop-1a2b3c4d
-    """
-)
+@command()
 @click.option(
     "--release",
     metavar="FOLDER",
@@ -54,6 +48,11 @@ def claims(release: Path | None, form: str) -> None:
     Lists the partitions of this user and, if the store is in PostgreSQL, those of other users whose stores
     are in the same database. These claims last as long as their stores, even if the state folders are
     removed.
+
+    Examples:
+        lehr claims
+        lehr claims -o json
+        lehr claims --release ~/.local/state/lehr/shop-1a2b3c4d
     """
     registers = wiring.claim_registers(found_state(), named_store())
     if release is None:

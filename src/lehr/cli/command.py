@@ -11,13 +11,13 @@ import click
 
 
 class Command(click.Command):
-    """A command whose `--help` ends with examples."""
+    """A command whose docstring ends with `Examples:`, calls on a line each; paragraphs may follow them."""
 
-    def __init__(self, *args: Any, examples: str, notes: str = "", **kwargs: Any) -> None:
-        """`examples` are calls, one on each line; `notes` are paragraphs that follow them."""
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        calls = textwrap.indent(inspect.cleandoc(examples), "  ")
-        self.epilog = f"\b\nExamples:\n{calls}\n\n{inspect.cleandoc(notes)}".rstrip()
+        self.help, _, rest = inspect.cleandoc(self.help or "").partition("\n\nExamples:\n")
+        calls, gap, notes = rest.partition("\n\n")
+        self.epilog = f"\b\nExamples:\n{textwrap.indent(textwrap.dedent(calls), '  ')}{gap}{notes}"
 
 
 class Group(Command, click.Group):

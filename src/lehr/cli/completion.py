@@ -9,16 +9,16 @@ from lehr.cli.command import command
 _VARIABLE = "_LEHR_COMPLETE"
 
 
-@command(
-    examples="""
-    lehr completion bash > ~/.local/share/bash-completion/completions/lehr
-    source <(lehr completion zsh)
-    lehr completion fish > ~/.config/fish/completions/lehr.fish
-    """
-)
+@command()
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> None:
-    """Print the completion script for SHELL. It also completes asset ids, from the state."""
+    """Print the completion script for SHELL. It also completes asset ids, from the state.
+
+    Examples:
+        lehr completion bash > ~/.local/share/bash-completion/completions/lehr
+        source <(lehr completion zsh)
+        lehr completion fish > ~/.config/fish/completions/lehr.fish
+    """
     from click.shell_completion import get_completion_class
 
     from lehr.cli.main import cli

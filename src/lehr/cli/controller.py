@@ -21,14 +21,7 @@ if TYPE_CHECKING:
 _FUNCTION = "reconcile"
 
 
-@command(
-    examples="""
-    lehr controller backups:reconcile --type shop.Backup
-    lehr controller etcd_operator --type etcd.Cluster --state /var/lib/lehr
-    LEHR_SERVER=http://127.0.0.1:8470 lehr controller backups --type shop.Backup
-    """,
-    notes="The module is also searched for in the current folder. Exits with 0 on SIGTERM.",
-)
+@command()
 @click.argument("target", metavar="MODULE[:FUNCTION]")
 @click.option(
     "--type",
@@ -54,6 +47,13 @@ def controller(target: str, types: tuple[str, ...], workers: int, verbose: bool,
 
     It is called when an asset changes, again with growing delays if it raises, and after the number of
     seconds that it returns. See docs/how-to/write-a-controller.md.
+
+    Examples:
+        lehr controller backups:reconcile --type shop.Backup
+        lehr controller etcd_operator --type etcd.Cluster --state /var/lib/lehr
+        LEHR_SERVER=http://127.0.0.1:8470 lehr controller backups --type shop.Backup
+
+    The module is also searched for in the current folder. Exits with 0 on SIGTERM.
     """
     from lehr.cli.logs import configure_logs
 

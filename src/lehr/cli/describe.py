@@ -20,16 +20,16 @@ from lehr.query.describe import describe as look
 from lehr.wiring import registry_of
 
 
-@command(
-    examples="""
-    lehr describe web/process
-    lehr describe web/process -o yaml
-    """
-)
+@command()
 @click.argument("asset", shell_complete=complete_asset)
 @reading_options("text", "json", "yaml")
 def describe(asset: str, form: str) -> None:
-    """Show the intent of ASSET, where it is declared, its status in production, and its history."""
+    """Show the intent of ASSET, where it is declared, its status in production, and its history.
+
+    Examples:
+        lehr describe web/process
+        lehr describe web/process -o yaml
+    """
     with open_reading() as reading:
         found = look(reading, registry_of(reading.store, reading.partition), asset)
         if form != "text":

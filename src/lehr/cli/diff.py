@@ -23,17 +23,7 @@ from lehr.query.compare import AssetComparison, Comparison, FieldChange, Kind, c
 from lehr.query.partition_view import Reading
 
 
-@command(
-    examples="""
-    lehr diff previous latest             changes of the newest incarnation
-    lehr diff 3 hello@7
-    lehr diff imported:hello@3 latest
-    lehr diff                             the newest incarnation against the files here
-    lehr diff latest --workdir ../intent -o markdown > comment.md
-    lehr diff previous latest --exit-code
-    """,
-    notes="Exits with 0; with --exit-code, with 3 if there are differences.",
-)
+@command()
 @click.argument("before", metavar="[A]", default="latest")
 @click.argument("after", metavar="[B]", required=False)
 @click.option(
@@ -49,6 +39,16 @@ def diff(before: str, after: str | None, workdir: Path | None, exit_code: bool, 
 
     Write an incarnation as 3, hello@3, latest, previous, or a time; with B, also as imported:hello@3.
     To compare with production, use `lehr plan`.
+
+    Examples:
+        lehr diff previous latest             changes of the newest incarnation
+        lehr diff 3 hello@7
+        lehr diff imported:hello@3 latest
+        lehr diff                             the newest incarnation against the files here
+        lehr diff latest --workdir ../intent -o markdown > comment.md
+        lehr diff previous latest --exit-code
+
+    Exits with 0; with --exit-code, with 3 if there are differences.
     """
     if after is not None and workdir is not None:
         raise click.UsageError("B and --workdir cannot be combined.")

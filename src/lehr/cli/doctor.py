@@ -15,17 +15,18 @@ from lehr.cli.stored import found_state, named_store, open_store, running, state
 from lehr.control.prerequisites import Finding, Level, of_machine, of_state
 
 
-@command(
-    examples="""
-    lehr doctor
-    lehr doctor --state /var/lib/lehr -o json
-    """,
-    notes="Exits with 1 if something that Lehr requires is missing.",
-)
+@command()
 @output_option("text", "json", "yaml")
 @state_option
 def doctor(form: str) -> None:
-    """Check that this machine has what Lehr needs, and print how to fix problems."""
+    """Check that this machine has what Lehr needs, and print how to fix problems.
+
+    Examples:
+        lehr doctor
+        lehr doctor --state /var/lib/lehr -o json
+
+    Exits with 1 if something that Lehr requires is missing.
+    """
     folder = found_state()
     findings = of_machine()
     if folder is None:

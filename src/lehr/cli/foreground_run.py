@@ -19,7 +19,7 @@ from lehr.cli import formatting
 from lehr.cli.output import print_lines
 from lehr.cli.overview_text import overview_lines, refused
 from lehr.cli.progress import drawn
-from lehr.cli.shutdown import EndedError, Ending, tell
+from lehr.cli.shutdown import EndedError, Ending, report
 from lehr.cli.stored import named_store
 from lehr.control.plane import GRACE_SECONDS, ControlPlane, NotPublishableError, Parts
 from lehr.control.state_folder import UNUSED
@@ -44,7 +44,7 @@ async def run_on(
     listen: Address | None = None,
     secret: Callable[[], str] | None = None,
     names: tuple[str, ...] = (),
-    hung_up: HungUp | None = None,
+    hangup: Hangup | None = None,
 ) -> int:
     """Run until a shutdown is requested. Returns the exit code.
 
@@ -52,7 +52,7 @@ async def run_on(
         listen: address to serve reads over HTTP on; None for none.
         secret: reads the secret of hooks; None to accept no hooks.
         names: host names that requests may use, as in `lehr.http.server.serving`.
-        hung_up: set by SIGHUP, to check the source.
+        hangup: set by SIGHUP, to check the source.
 
     Raises:
         LehrError: it cannot start, or the store is broken.
@@ -60,14 +60,14 @@ async def run_on(
     with contextlib.suppress(EndedError):
         async with _plane(deployment, ended) as (plane, _parts):
             await ended.unless(plane.start())
-            tell(f"enforcing partition {plane.partition}; state in {deployment.state}")
-            looking = None if hung_up is None else asyncio.create_task(_look_when(hung_up, plane))
-            telling = asyncio.create_task(_tell_changes(plane))
+            report(f"enforcing partition {plane.partition}; state in {deployment.state}")
+            looking = None if hangup is None else asyncio.create_task(_look_when(hangup, plane))
+            reporting = asyncio.create_task(_report_changes(plane))
             try:
                 async with _answering(plane, deployment, listen, secret, names):
                     await ended.unless(plane.serve())
             finally:  # otherwise turns would continue on a closed store
-                telling.cancel()
+                reporting.cancel()
                 if looking is not None:
                     looking.cancel()
                 await _stop(plane)
@@ -102,14 +102,14 @@ async def run_once(ended: Ending, deployment: Deployment, timeout: float | None)
             if converged and attempt.publication in (Publication.PUBLISHED, Publication.UNCHANGED):
                 seconds = SystemClock().monotonic() - began
                 assets = formatting.counted(plane.enforcer.assets, "asset")
-                tell(f"{_in_force(attempt)}: production is as intended, {assets}, {seconds:.1f} s")
+                report(f"{_in_force(attempt)}: production is as intended, {assets}, {seconds:.1f} s")
                 return 0
             if ended.timed_out:
-                tell(f"gave up after {formatting.span(timeout or 0.0)}")
-            _tell_what_blocks(made_of, plane)
+                report(f"gave up after {formatting.span(timeout or 0.0)}")
+            _report_what_blocks(made_of, plane)
     except EndedError:
         if ended.timed_out and waited_for:
-            tell(f"gave up after {formatting.span(timeout or 0.0)}: {waited_for}")
+            report(f"gave up after {formatting.span(timeout or 0.0)}: {waited_for}")
     return ended.code or 1
 
 
@@ -127,25 +127,25 @@ async def _converged(plane: ControlPlane, ended: Ending) -> bool:
 
 async def _stop(plane: ControlPlane) -> None:
     """Stop, and report the pushes that are waited for."""
-    telling = asyncio.create_task(_tell_waiting(plane))
+    reporting = asyncio.create_task(_report_waiting(plane))
     try:
         await plane.stop()
     finally:
-        telling.cancel()
+        reporting.cancel()
 
 
-async def _tell_waiting(plane: ControlPlane) -> None:
+async def _report_waiting(plane: ControlPlane) -> None:
     clock = SystemClock()
     until = clock.monotonic() + GRACE_SECONDS
     while pushes := [str(operation.asset) for operation, _said in plane.enforcer.pushes()]:
         left = max(0.0, until - clock.monotonic())
         named = ", ".join(pushes[:3]) + (", ..." if len(pushes) > 3 else "")
         count = formatting.counted(len(pushes), "push", "pushes")
-        tell(f"waiting up to {formatting.span(left)} for {count}: {named}")
+        report(f"waiting up to {formatting.span(left)} for {count}: {named}")
         await clock.sleep(_TELL_SECONDS)
 
 
-class HungUp:
+class Hangup:
     """SIGHUP: check the source now. Key files are read at each use anyway."""
 
     def __init__(self) -> None:
@@ -162,16 +162,16 @@ class HungUp:
         self._event.clear()
 
 
-async def _look_when(hung_up: HungUp, plane: ControlPlane) -> None:
+async def _look_when(hangup: Hangup, plane: ControlPlane) -> None:
     while True:
-        await hung_up.wait()
-        tell("checking the source now (SIGHUP)")
+        await hangup.wait()
+        report("checking the source now (SIGHUP)")
         try:
             await plane.refresh()
         except LehrError as error:
-            tell(f"the source could not be checked: {error}")
+            report(f"the source could not be checked: {error}")
         except Exception as error:  # the next signal is still handled
-            tell(f"the source could not be checked: {one_line(error)}")
+            report(f"the source could not be checked: {one_line(error)}")
 
 
 @contextlib.asynccontextmanager
@@ -191,9 +191,9 @@ async def _answering(
             given = (deployment.state, named_store(), plane.state, names, plane, secret)
             try:
                 server = await entered.enter_async_context(answering(listen, *given))
-                tell(f"serving at {server.url}")
+                report(f"serving at {server.url}")
             except LehrError as error:
-                tell(f"warning: not serving over HTTP: {error}")
+                report(f"warning: not serving over HTTP: {error}")
         yield
 
 
@@ -203,19 +203,19 @@ async def _plane(deployment: Deployment, ended: Ending) -> AsyncIterator[tuple[C
     _warn_of_unused(deployment.base)
     try:
         async with control_plane(deployment, named_store(), ended.unless) as (plane, made_of):
-            plane.listeners.append(_Teller())
+            plane.listeners.append(_Reporter())
             yield plane, made_of
     except NotPublishableError as error:
         from lehr.cli.diagnostics import render
 
-        tell(render(error.diagnostics, colour=sys.stderr.isatty()))
+        report(render(error.diagnostics, colour=sys.stderr.isatty()))
         raise
 
 
 # --- output -------------------------------------------------------------------------
 
 
-class _Teller:
+class _Reporter:
     """Reports results of passes over the source, each only if it differs from the previous one."""
 
     def __init__(self) -> None:
@@ -234,23 +234,23 @@ class _Teller:
         before, self._last = self._last[:1], told
         if attempt.publication is Publication.PUBLISHED:
             changed = formatting.counted(len(attempt.changed), "asset")
-            tell(f"{_in_force(attempt)} published: {changed} changed")
+            report(f"{_in_force(attempt)} published: {changed} changed")
         if attempt.publication in (Publication.REFUSED, Publication.UNREADABLE):
             for line in refused(attempt, attempt.at):
-                tell(line)
+                report(line)
         elif before == (Publication.UNREADABLE,) and attempt.publication is Publication.UNCHANGED:
-            tell(f"the source is readable again; {_in_force(attempt)} stays in force")
+            report(f"the source is readable again; {_in_force(attempt)} stays in force")
         elif attempt.diagnostics:
             from lehr.cli.diagnostics import render
 
-            tell(render(attempt.diagnostics))
+            report(render(attempt.diagnostics))
 
 
 def _in_force(attempt: Attempt) -> str:
     return f"{attempt.partition}@{attempt.sequence}"
 
 
-async def _tell_changes(plane: ControlPlane) -> None:
+async def _report_changes(plane: ControlPlane) -> None:
     """Report the overall status whenever nothing is in progress and it differs from the last report."""
     before: frozenset[str] | None = None
     while True:
@@ -258,12 +258,12 @@ async def _tell_changes(plane: ControlPlane) -> None:
             before = plane.enforcer.unsettled
             total = formatting.counted(plane.enforcer.assets, "asset")
             if not plane.enforcer.assets:
-                tell("nothing to do: no asset is in force")
+                report("nothing to do: no asset is in force")
             elif before:
                 named = ", ".join(sorted(before)[:3]) + (", ..." if len(before) > 3 else "")
-                tell(f"{len(before)} of {total} not settled: {named}; see `lehr why --all`")
+                report(f"{len(before)} of {total} not settled: {named}; see `lehr why --all`")
             else:
-                tell(f"production is as intended: {total}")
+                report(f"production is as intended: {total}")
         await plane.enforcer.changed()
 
 
@@ -291,9 +291,9 @@ def _progress(plane: ControlPlane) -> Iterator[None]:
             following.cancel()
 
 
-def _tell_what_blocks(made_of: Parts, plane: ControlPlane) -> None:
+def _report_what_blocks(made_of: Parts, plane: ControlPlane) -> None:
     if plane.enforcer.trouble:
-        tell(f"the newest incarnation is not enforced: {plane.enforcer.trouble}")
+        report(f"the newest incarnation is not enforced: {plane.enforcer.trouble}")
     reading = Reading(
         made_of.store, plane.partition, SystemClock().now(), inert_in(made_of.store, plane.partition)
     )

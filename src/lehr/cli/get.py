@@ -37,32 +37,20 @@ class PrefixGroup(Group):
         return None if command is None else command.name, command, rest
 
 
-@click.group(
-    cls=PrefixGroup,
-    examples="""
-    lehr get assets                    the status of every asset
-    lehr get assets --status Waiting
-    lehr get asset 'web-*' -o json
-    lehr get decisions web/process     the decisions about one asset
-    lehr get incarnations --limit 5
-    """,
-)
+@click.group(cls=PrefixGroup)
 def get() -> None:
-    """List resources. Names may be shortened: `lehr get asset`, `lehr get inc`."""
+    """List resources. Names may be shortened: `lehr get asset`, `lehr get inc`.
 
-
-@get.command(
-    examples="""
-    lehr get assets
-    lehr get assets 'web-*,type=lehr.File'
-    lehr get assets label:team=web --status Stalled -o wide
-    lehr get assets --incarnation hello@3        as declared then
-    lehr get assets --incarnation 2026-01-31T12:00Z
-    lehr get assets --filter "payload.replicas == 3"
-    lehr get assets --fields payload.path,addons --limit 100
-    lehr get assets --watch -o json
+    Examples:
+        lehr get assets                    the status of every asset
+        lehr get assets --status Waiting
+        lehr get asset 'web-*' -o json
+        lehr get decisions web/process     the decisions about one asset
+        lehr get incarnations --limit 5
     """
-)
+
+
+@get.command()
 @click.argument("selector", required=False, shell_complete=complete_asset)
 @click.option("--status", help="Only assets with this status, such as Waiting. Case does not matter.")
 @incarnation_option(
@@ -87,7 +75,18 @@ def assets(
     limit: int | None,
     form: str,
 ) -> None:
-    """List assets and their status. SELECTOR is an id, a pattern, type=T or label:K=V, joined by commas."""
+    """List assets and their status. SELECTOR is an id, a pattern, type=T or label:K=V, joined by commas.
+
+    Examples:
+        lehr get assets
+        lehr get assets 'web-*,type=lehr.File'
+        lehr get assets label:team=web --status Stalled -o wide
+        lehr get assets --incarnation hello@3        as declared then
+        lehr get assets --incarnation 2026-01-31T12:00Z
+        lehr get assets --filter "payload.replicas == 3"
+        lehr get assets --fields payload.path,addons --limit 100
+        lehr get assets --watch -o json
+    """
     asked = AssetQuery(selector, expression, fields, incarnation, cursor, explain_query)
     check(asked, status)
     wanted = None if status is None else parse_status(status)
@@ -116,30 +115,30 @@ def assets(
 get.add_command(referrers)
 
 
-@get.command(
-    examples="""
-    lehr get orphans
-    lehr get orphans -o name
-    """
-)
+@get.command()
 @click.argument("selector", required=False)
 @list_options(None)
 def orphans(selector: str | None, limit: int | None, form: str) -> None:
-    """List assets that intent has let go: still in production, but never touched by Lehr."""
+    """List assets that intent has let go: still in production, but never touched by Lehr.
+
+    Examples:
+        lehr get orphans
+        lehr get orphans -o name
+    """
     with open_reading() as reading:
         shown = bounded(find(reading, _parsed(selector)), limit, "orphans")
         show(form, shown, _rows_shape(reading), nothing="no orphans")
 
 
-@get.command(
-    examples="""
-    lehr get incarnations
-    lehr get incarnations --limit 1 -o json
-    """
-)
+@get.command()
 @list_options(20)
 def incarnations(limit: int, form: str) -> None:
-    """List incarnations, newest first."""
+    """List incarnations, newest first.
+
+    Examples:
+        lehr get incarnations
+        lehr get incarnations --limit 1 -o json
+    """
     with open_reading() as reading:
         now = reading.now
         columns: list[Column[Incarnation]] = [
@@ -159,16 +158,16 @@ def incarnations(limit: int, form: str) -> None:
         show(form, found, Shape(columns, of_incarnation, lambda item: item.name), nothing="no incarnations")
 
 
-@get.command(
-    examples="""
-    lehr get operations
-    lehr get operations web/process --limit 3 -o wide
-    """
-)
+@get.command()
 @click.argument("asset", required=False, shell_complete=complete_asset)
 @list_options(50)
 def operations(asset: str | None, limit: int, form: str) -> None:
-    """List pushes, newest first, optionally of one ASSET."""
+    """List pushes, newest first, optionally of one ASSET.
+
+    Examples:
+        lehr get operations
+        lehr get operations web/process --limit 3 -o wide
+    """
     with open_reading() as reading:
         now = reading.now
         columns: list[Column[Operation]] = [
@@ -190,16 +189,16 @@ def operations(asset: str | None, limit: int, form: str) -> None:
         show(form, found, Shape(columns, plain, lambda item: item.id), nothing="no operations")
 
 
-@get.command(
-    examples="""
-    lehr get decisions
-    lehr get decisions web/process -o yaml    with all verdicts and evidence
-    """
-)
+@get.command()
 @click.argument("asset", required=False, shell_complete=complete_asset)
 @list_options(50)
 def decisions(asset: str | None, limit: int, form: str) -> None:
-    """List decisions, newest first, optionally about one ASSET."""
+    """List decisions, newest first, optionally about one ASSET.
+
+    Examples:
+        lehr get decisions
+        lehr get decisions web/process -o yaml    with all verdicts and evidence
+    """
     from lehr.model.decision import Decision
 
     with open_reading() as reading:

@@ -26,15 +26,7 @@ if TYPE_CHECKING:
     from lehr.model.provenance import DeclaredGenerator
 
 
-@command(
-    examples="""
-    lehr graph
-    lehr graph ../intent -o dot | dot -Tsvg > generators.svg
-    lehr graph --incarnation latest
-    lehr graph --assets 'web/*'
-    lehr graph --assets type=lehr.Process -o mermaid
-    """
-)
+@command()
 @click.argument("directory", metavar="[DIR]", required=False, type=click.Path(path_type=Path))
 @incarnation_option(
     "Use an incarnation of the state instead of DIR: 3, hello@3, latest, previous, or a time."
@@ -48,6 +40,13 @@ def graph(directory: Path | None, incarnation: str | None, selector: str | None,
 
     With --assets, show the references of the selected assets instead, including cycles. With
     --incarnation, show either as of an incarnation, which does not list generators that made nothing.
+
+    Examples:
+        lehr graph
+        lehr graph ../intent -o dot | dot -Tsvg > generators.svg
+        lehr graph --incarnation latest
+        lehr graph --assets 'web/*'
+        lehr graph --assets type=lehr.Process -o mermaid
     """
     wanted = None if selector is None else parse_selector(selector)
     if incarnation is None:
@@ -104,7 +103,7 @@ def _show_references(
         )
     if form in DRAWINGS:
         print_lines(DRAWINGS[form](*references_drawing(found)))
-        for line in circles_told(found):
+        for line in cycle_lines(found):
             click.echo(line, err=True)
     else:
         show_text(form, references_text(found), lambda: found)
@@ -233,16 +232,16 @@ def references_text(found: ReferenceGraph) -> Iterator[str]:
             missing = "" if found.assets[edge.target] else " (missing)"
             where = f"{edge.target}  ({', '.join(edge.path)}){missing}"
             yield f"  {verb:<10}  {terminal.printable(where)}"
-    yield from circles_told(found)
+    yield from cycle_lines(found)
 
 
-def circles_told(found: ReferenceGraph) -> Iterator[str]:
+def cycle_lines(found: ReferenceGraph) -> Iterator[str]:
     """A line for each cycle."""
     waits = {(edge.source, edge.target) for edge in found.edges if edge.goes_first}
-    for circle in found.circles:
-        steps = itertools.pairwise(circle)
+    for cycle in found.cycles:
+        steps = itertools.pairwise(cycle)
         what = "dependencies" if all(step in waits for step in steps) else "references"
-        yield terminal.style(f"cycle of {what}: {terminal.printable(' -> '.join(circle))}", "yellow")
+        yield terminal.style(f"cycle of {what}: {terminal.printable(' -> '.join(cycle))}", "yellow")
 
 
 def references_drawing(found: ReferenceGraph) -> tuple[Nodes, list[Arrow]]:

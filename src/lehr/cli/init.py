@@ -14,14 +14,7 @@ from lehr.cli.output import Column, Shape, output_option, show
 from lehr.templates import IGNORE, TEMPLATES, write_template
 
 
-@command(
-    examples="""
-    lehr init x && cd x && lehr run --once
-    lehr init --template web-service shop
-    lehr init .                          in an existing repository
-    lehr init --list-templates
-    """
-)
+@command()
 @click.argument("directory", type=click.Path(path_type=Path, file_okay=False), required=False)
 @click.option(
     "--template",
@@ -38,6 +31,12 @@ def init(directory: Path | None, template: str, listing: bool, no_git: bool, for
 
     Existing files are never overwritten. In an existing git repository, files are added but not
     committed: review and commit them yourself. -o applies to --list-templates.
+
+    Examples:
+        lehr init x && cd x && lehr run --once
+        lehr init --template web-service shop
+        lehr init .                          in an existing repository
+        lehr init --list-templates
     """
     if listing:
         _list(form)

@@ -22,7 +22,7 @@ class _Stderr:
             sys.stderr.flush()
 
 
-class _ToOurs(logging.Handler):
+class _StructlogHandler(logging.Handler):
     """Log lines of libraries, including asyncio, as lines of our log."""
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -59,4 +59,4 @@ def configure_logs(*, verbose: bool, as_json: bool) -> None:
     )
     logging.captureWarnings(True)
     level = logging.INFO if verbose else logging.WARNING
-    logging.basicConfig(handlers=[_ToOurs()], level=level, force=True)
+    logging.basicConfig(handlers=[_StructlogHandler()], level=level, force=True)

@@ -110,12 +110,6 @@ class Commands(LazyGroup):
     cls=Commands,
     sections=SECTIONS,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    examples="""
-    lehr init x && cd x && lehr run --once   from nothing to production
-    lehr why --all                           what is not as intended, and why
-    lehr diff previous latest                changes of the newest incarnation
-    """,
-    notes="Exit codes: 0 success, 1 error, 2 invalid usage, 3 differences (with --exit-code).",
 )
 @click.version_option(__version__, message="%(prog)s %(version)s")
 @click.option(
@@ -125,7 +119,15 @@ class Commands(LazyGroup):
 )
 @click.pass_context
 def cli(ctx: click.Context, server: str | None) -> None:
-    """Lehr brings production to the state you declare, keeps it there, and explains every step."""
+    """Lehr brings production to the state you declare, keeps it there, and explains every step.
+
+    Examples:
+        lehr init x && cd x && lehr run --once   from nothing to production
+        lehr why --all                           what is not as intended, and why
+        lehr diff previous latest                changes of the newest incarnation
+
+    Exit codes: 0 success, 1 error, 2 invalid usage, 3 differences (with --exit-code).
+    """
     command = ctx.invoked_subcommand
     if server is not None and command not in READING:
         raise click.UsageError(

@@ -33,13 +33,7 @@ _COLOURS = {
 }
 
 
-@command(
-    examples="""
-    lehr plan                  for the files here, committed or not
-    lehr plan ../intent -o json
-    lehr plan --exit-code      for scripts: 0 no changes, 3 changes, 1 not known
-    """
-)
+@command()
 @click.argument("directory", metavar="[DIR]", default=".", type=click.Path(path_type=Path))
 @click.option("--exit-code", is_flag=True, help=f"Exit with {DIFFERENCES} if production differs.")
 @output_option("text", "json", "yaml")
@@ -50,6 +44,11 @@ def plan(directory: Path, exit_code: bool, form: str, state: Path | None) -> Non
     Runs the first turn of every asset as `lehr run` would after a start, with the files in DIR as the newest
     incarnation, up to the push. If several assets compete for the rest of a limit, they get it in the order
     of their ids.
+
+    Examples:
+        lehr plan                  for the files here, committed or not
+        lehr plan ../intent -o json
+        lehr plan --exit-code      for scripts: 0 no changes, 3 changes, 1 not known
     """
     import asyncio
     import gc
@@ -57,7 +56,7 @@ def plan(directory: Path, exit_code: bool, form: str, state: Path | None) -> Non
     gc.disable()  # a plan creates no cycles, and collection takes a fifth of the time
     planned = asyncio.run(_plan(directory, state))
     show_text(form, _tell(planned), lambda: planned)
-    if any(item.fate == "not known" for item in planned):
+    if any(item.result == "not known" for item in planned):
         raise click.exceptions.Exit(1)
     if exit_code and any(item.diff is not None and not item.diff.empty for item in planned):
         raise click.exceptions.Exit(DIFFERENCES)
@@ -115,13 +114,13 @@ def _tell(planned: list[Planned]) -> Iterator[str]:
     from lehr.cli.explanation_text import differences
 
     for item in planned:
-        if item.fate == "as intended":
+        if item.result == "as intended":
             continue
         goal = "" if item.goal == "present" else f", goal {item.goal}"
-        fate = terminal.style(item.fate, _COLOURS[item.fate])
-        yield f"{item.id} ({item.type}{goal}): {fate}"
-        if item.fate != "will be pushed":
+        result = terminal.style(item.result, _COLOURS[item.result])
+        yield f"{item.id} ({item.type}{goal}): {result}"
+        if item.result != "will be pushed":
             yield f"  because    {terminal.printable(item.message or item.reason)}"
         yield from differences(item.diff)
-    counts = Counter(str(item.fate) for item in planned)
-    yield ", ".join(f"{count:,} {fate}" for fate, count in sorted(counts.items())) or "no assets"
+    counts = Counter(str(item.result) for item in planned)
+    yield ", ".join(f"{count:,} {result}" for result, count in sorted(counts.items())) or "no assets"

@@ -25,15 +25,7 @@ if TYPE_CHECKING:
 _MOST = 5
 
 
-@command(
-    examples="""
-    lehr promote staging@42 -m "Passed its tests"             in the workspace of production
-    lehr promote staging@latest --from ../staging -m "First promotion"
-    lehr promote staging@42 --from staging-42.incarnation --unconverged "Tested in the old cell" -m "..."
-    lehr promote staging@42 --in ssh://git@example.org/production.git --from /srv/staging -m "..."
-    """,
-    notes="Exits with 1 if it is refused; then nothing was written.",
-)
+@command()
 @click.argument("incarnation", metavar="PARTITION@N")
 @click.option("-m", "--message", help="Commit message.")
 @click.option(
@@ -65,6 +57,14 @@ def promote(
     Commits its number and digest to lehr.yaml; comments and layout stay. The workspace then reads exactly
     that content, whatever happens to the partition. An incarnation that production there did not match
     when it was last observed is refused: it has not been tested yet.
+
+    Examples:
+        lehr promote staging@42 -m "Passed its tests"             in the workspace of production
+        lehr promote staging@latest --from ../staging -m "First promotion"
+        lehr promote staging@42 --from staging-42.incarnation --unconverged "Tested in the old cell" -m "..."
+        lehr promote staging@42 --in ssh://git@example.org/production.git --from /srv/staging -m "..."
+
+    Exits with 1 if it is refused; then nothing was written.
     """
     partition, _, number = incarnation.rpartition("@")
     if not partition or not (number.isdecimal() or number == "latest"):

@@ -14,14 +14,7 @@ from lehr.query.referrers import referrers as find
 from lehr.wiring import registry_of
 
 
-@command(
-    examples="""
-    lehr get referrers team/web
-    lehr get referrers team/web --field parent --tree    all teams below it
-    lehr get referrers db --field /addons/lehr.DependsOn/assets
-    lehr get referrers db --incarnation shop@3 -o json
-    """
-)
+@command()
 @click.argument("asset", shell_complete=complete_asset)
 @click.option(
     "--field",
@@ -34,7 +27,14 @@ from lehr.wiring import registry_of
 def referrers(
     asset: str, field: str | None, tree: bool, incarnation: str | None, limit: int | None, form: str
 ) -> None:
-    """List the assets that refer to ASSET, and through which field; with --tree, also indirectly."""
+    """List the assets that refer to ASSET, and through which field; with --tree, also indirectly.
+
+    Examples:
+        lehr get referrers team/web
+        lehr get referrers team/web --field parent --tree    all teams below it
+        lehr get referrers db --field /addons/lehr.DependsOn/assets
+        lehr get referrers db --incarnation shop@3 -o json
+    """
     from lehr.query.asset_rows import known_asset
 
     with open_reading() as reading:

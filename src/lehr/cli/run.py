@@ -29,20 +29,7 @@ def _age(context: click.Context, option: click.Parameter, value: str) -> float:
     return seconds
 
 
-@command(
-    examples="""
-    lehr run                               with the workspace in the current directory
-    lehr run --once --timeout 2m           exit once production is as intended
-    lehr run https://example.org/intent.git --branch main --state /var/lib/lehr
-    lehr run /srv/intent --source directory --poll 5s
-    """,
-    notes="""
-    From a git repository, only committed files are read. On SIGTERM it waits up to 30s for running
-    pushes and exits with 0; a second SIGTERM exits immediately, and after a minute it exits by force
-    with 1. On SIGHUP it checks the source, or exits if it was started from a terminal. With --once it
-    exits with 0 if production is as intended, otherwise it prints what blocks and exits with 1.
-    """,
-)
+@command()
 @click.argument("location", metavar="[DIR]", default=".")
 @workspace_state_option
 @click.option("--once", is_flag=True, help="Exit once production is as intended or blocked.")
@@ -114,11 +101,23 @@ def run(
     verbose: bool,
     log_json: bool,
 ) -> None:
-    """Bring production to the state declared in DIR, and keep it there until terminated."""
+    """Bring production to the state declared in DIR, and keep it there until terminated.
+
+    Examples:
+        lehr run                               with the workspace in the current directory
+        lehr run --once --timeout 2m           exit once production is as intended
+        lehr run https://example.org/intent.git --branch main --state /var/lib/lehr
+        lehr run /srv/intent --source directory --poll 5s
+
+    From a git repository, only committed files are read. On SIGTERM it waits up to 30s for running
+    pushes and exits with 0; a second SIGTERM exits immediately, and after a minute it exits by force
+    with 1. On SIGHUP it checks the source, or exits if it was started from a terminal. With --once it
+    exits with 0 if production is as intended, otherwise it prints what blocks and exits with 1.
+    """
     import msgspec
 
     from lehr.cli.deployment import deployment_of
-    from lehr.cli.foreground_run import HungUp, run_on, run_once
+    from lehr.cli.foreground_run import Hangup, run_on, run_once
     from lehr.cli.logs import configure_logs
     from lehr.cli.shutdown import run_until_ended
 
@@ -152,10 +151,10 @@ def run(
         retain=retain,
         retain_seconds=retain_seconds,
     )
-    hung_up = HungUp()
+    hangup = Hangup()
     if once:
-        run_until_ended(lambda ended: run_once(ended, deployment, timeout), hung_up=hung_up)
-    run_until_ended(lambda ended: run_on(ended, deployment, address, secret, names, hung_up), hung_up=hung_up)
+        run_until_ended(lambda ended: run_once(ended, deployment, timeout), hangup=hangup)
+    run_until_ended(lambda ended: run_on(ended, deployment, address, secret, names, hangup), hangup=hangup)
 
 
 def _require_unwritten(*names: str) -> None:

@@ -26,17 +26,16 @@ def send_request(request: AnyRequest, *, timeout: float = 30.0) -> Answer:
     return answer
 
 
-@command(
-    examples="""
-    lehr sync                          after a push to the source repository
-    lehr sync && lehr wait --timeout 2m
-    """
-)
+@command()
 @state_option
 def sync() -> None:
     """Check the source now instead of at the next poll, and print the result.
 
     Exits with 1 if the newest revision is refused or cannot be read.
+
+    Examples:
+        lehr sync                          after a push to the source repository
+        lehr sync && lehr wait --timeout 2m
     """
     import msgspec
 
@@ -54,14 +53,14 @@ def sync() -> None:
     print(f"{attempt.publication}: {attempt.partition}@{attempt.sequence} is in force{changed}")
 
 
-@command(
-    examples="""
-    lehr retry web/process    after fixing the cause of a stalled push
-    lehr retry all
-    """
-)
+@command()
 @click.argument("selector", shell_complete=complete_asset)
 @state_option
 def retry(selector: str) -> None:
-    """Retry the assets of SELECTOR now, and forget their previous failures."""
+    """Retry the assets of SELECTOR now, and forget their previous failures.
+
+    Examples:
+        lehr retry web/process    after fixing the cause of a stalled push
+        lehr retry all
+    """
     print(send_request(Retry(selector=selector)).message)

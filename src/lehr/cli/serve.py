@@ -28,15 +28,7 @@ server_name_option = click.option(
 )
 
 
-@command(
-    examples="""
-    lehr serve
-    lehr serve --listen 127.0.0.1:9000 --state /var/lib/lehr
-    lehr serve --server-name lehr.example.org    behind a proxy with that name
-    curl http://127.0.0.1:8470/v1/partitions
-    """,
-    notes="Exits with 0 on SIGTERM, and on SIGHUP if it was started from a terminal.",
-)
+@command()
 @click.option(
     "--listen",
     metavar="ADDRESS",
@@ -50,6 +42,14 @@ def serve(listen: str, names: tuple[str, ...]) -> None:
     """Serve intent and status over HTTP, read-only. /openapi.json describes the API.
 
     It reads the same store as `lehr run`, which does not need to be active and may be on another machine.
+
+    Examples:
+        lehr serve
+        lehr serve --listen 127.0.0.1:9000 --state /var/lib/lehr
+        lehr serve --server-name lehr.example.org    behind a proxy with that name
+        curl http://127.0.0.1:8470/v1/partitions
+
+    Exits with 0 on SIGTERM, and on SIGHUP if it was started from a terminal.
     """
     from lehr.cli.logs import configure_logs
     from lehr.cli.shutdown import run_until_ended

@@ -14,19 +14,7 @@ if TYPE_CHECKING:
     from lehr.editing import Change
 
 
-@command(
-    "set",
-    context_settings={"ignore_unknown_options": True},  # VALUE may be -1
-    examples="""
-    lehr set assets/web.yaml payload.replicas 5 -m "More traffic on Fridays"
-    lehr set assets.yaml '[id=web].payload.replicas' 5 --expect 3 -m "..."
-    lehr set assets/web.yaml payload.env.DEBUG '"1"' --add -m "..."
-    lehr set assets/web.yaml payload.ports.- 8081 --add --dry-run
-    lehr set assets/web.yaml payload.env.DEBUG --delete -m "..."
-    lehr set assets/web.yaml payload.replicas 5 --in ssh://git@example.org/intent.git -m "..."
-    """,
-    notes="Exits with 1 if the edit is refused; then nothing was written.",
-)
+@command("set", context_settings={"ignore_unknown_options": True})
 @click.argument("file", metavar="FILE")
 @click.argument("path", metavar="PATH")
 @click.argument("value", metavar="[VALUE]", required=False)
@@ -56,6 +44,16 @@ def set_(
     Only the lines of that value change: comments and layout stay. The commit is based on the newest one,
     even if others commit at the same time. FILE is YAML, JSON or TOML. Write PATH as payload.replicas,
     [id=web].payload.replicas or /0/payload/replicas, and VALUE as in YAML: 3, text, [a, b].
+
+    Examples:
+        lehr set assets/web.yaml payload.replicas 5 -m "More traffic on Fridays"
+        lehr set assets.yaml '[id=web].payload.replicas' 5 --expect 3 -m "..."
+        lehr set assets/web.yaml payload.env.DEBUG '"1"' --add -m "..."
+        lehr set assets/web.yaml payload.ports.- 8081 --add --dry-run
+        lehr set assets/web.yaml payload.env.DEBUG --delete -m "..."
+        lehr set assets/web.yaml payload.replicas 5 --in ssh://git@example.org/intent.git -m "..."
+
+    Exits with 1 if the edit is refused; then nothing was written.
     """
     from lehr.editing import Add, Delete, Replace
 

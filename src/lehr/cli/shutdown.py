@@ -69,13 +69,13 @@ class Ending:
 
         self._loop.call_later(seconds, end)
         # A blocked loop would not call it.
-        self._forced = LastResort(seconds + _FORCE_SECONDS, 1, _tell_force)
+        self._forced = LastResort(seconds + _FORCE_SECONDS, 1, _report_force)
 
     def begin(self) -> None:
         """From now on, the process must end."""
         if self._forced is not None:
             self._forced.disarm()
-        self._forced = LastResort(_FORCE_SECONDS, 1, _tell_force)
+        self._forced = LastResort(_FORCE_SECONDS, 1, _report_force)
         signal.setitimer(signal.ITIMER_REAL, 0)
         self._event.set()
 
@@ -106,9 +106,9 @@ class Ending:
         self.timed_out = False
         signal.setitimer(signal.ITIMER_REAL, _FORCE_SECONDS)  # until the loop, which may be blocked, begins
         self._loop.call_soon_threadsafe(self.begin)
-        self._loop.call_soon_threadsafe(tell, self._message)
+        self._loop.call_soon_threadsafe(report, self._message)
 
-    def take_signals(self, hung_up: Callable[[], None]) -> None:
+    def take_signals(self, hangup: Callable[[], None]) -> None:
         """From now on, signals request a shutdown; see `run_until_ended`."""
         for number in (signal.SIGINT, signal.SIGTERM):
             self._before[number] = signal.signal(number, self.on_signal)
@@ -118,7 +118,7 @@ class Ending:
         if _has_terminal():
             self._before[signal.SIGHUP] = signal.signal(signal.SIGHUP, self.on_signal)
         else:
-            self._loop.add_signal_handler(signal.SIGHUP, hung_up)
+            self._loop.add_signal_handler(signal.SIGHUP, hangup)
 
     def restore(self) -> None:
         """Restore the signal handlers; the process may continue."""
@@ -132,12 +132,12 @@ class Ending:
 def run_until_ended(
     main: Callable[[Ending], Coroutine[Any, Any, int]],
     message: str = "shutting down; production keeps running",
-    hung_up: Callable[[], None] = lambda: None,
+    hangup: Callable[[], None] = lambda: None,
 ) -> NoReturn:
     """Run `main` with an `Ending`, and exit with the code that it returns.
 
     If the program was started from a terminal, SIGHUP means that the terminal is gone: the program ends as on
-    SIGTERM. Otherwise it is a request to reload: `hung_up` is called. Under nohup it stays ignored.
+    SIGTERM. Otherwise it is a request to reload: `hangup` is called. Under nohup it stays ignored.
 
     Args:
         message: is printed at the first signal.
@@ -150,13 +150,13 @@ def run_until_ended(
     async def body() -> int:
         ended = Ending(message)
         held.append(ended)
-        ended.take_signals(hung_up)
+        ended.take_signals(hangup)
         return await main(ended)
 
     try:
         code = asyncio.run(body())
     except SystemExit as error:  # of a task started by a plugin, which ends the event loop
-        tell(f"a plugin ended the program: {type(error).__name__}: {error}")
+        report(f"a plugin ended the program: {type(error).__name__}: {error}")
         code = 1
     finally:
         for ended in held:
@@ -164,7 +164,7 @@ def run_until_ended(
     leave(code)
 
 
-def tell(text: str) -> None:
+def report(text: str) -> None:
     """Print it on stderr if possible: a closed terminal or a full disk is not fatal."""
     with contextlib.suppress(OSError, ValueError):
         click.echo(text, err=True)
@@ -179,21 +179,23 @@ def leave(code: int) -> NoReturn:
     names = under_way(_LINGER_SECONDS)
     if not names:
         raise click.exceptions.Exit(code)
-    tell(f"exited without waiting for hanging threads: {', '.join(names)}")
+    report(f"exited without waiting for hanging threads: {', '.join(names)}")
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError):
             stream.flush()
     os._exit(code)
 
 
-def _tell_force() -> None:
+def _report_force() -> None:
     hangs = ", ".join(under_way()) or "the event loop or one of its tasks"
-    tell(f"forced exit {formatting.span(_FORCE_SECONDS)} after the shutdown request; still hanging: {hangs}")
+    report(
+        f"forced exit {formatting.span(_FORCE_SECONDS)} after the shutdown request; still hanging: {hangs}"
+    )
 
 
 def _end_by_force(number: int, frame: FrameType | None) -> NoReturn:
     try:
-        _tell_force()
+        _report_force()
     finally:
         os._exit(1)
 

@@ -18,17 +18,16 @@ from lehr.query.partition_view import Reading
 from lehr.query.run_state import RunState
 
 
-@command(
-    examples="""
-    lehr status
-    lehr status -o json
-    """
-)
+@command()
 @reading_options("text", "json", "yaml")
 def status(form: str) -> None:
     """Show whether a `lehr run` is active, whether the newest commit is published, and the status of assets.
 
     Exits with 0 whatever the status is. For scripts, use `lehr wait --timeout 0s`.
+
+    Examples:
+        lehr status
+        lehr status -o json
     """
     folder = state_folder()
     report, run = running_report(folder), run_state()

@@ -20,14 +20,7 @@ if TYPE_CHECKING:
     from lehr.dry_run.examples import Declared, Trial
 
 
-@command(
-    examples="""
-    lehr test
-    lehr test assets/policies.yaml
-    lehr test -o json                    for CI
-    """,
-    notes="Exits with 1 if an example fails.",
-)
+@command()
 @click.argument("path", metavar="[PATH]", default=".", type=click.Path(path_type=Path))
 @output_option()
 def test(path: Path, form: str) -> None:
@@ -36,6 +29,13 @@ def test(path: Path, form: str) -> None:
     In each example, the policy must make exactly the changes and assets that the example lists, and the
     assets must break exactly the rules that it names. A workspace is built first, so that its own types and
     the policies made by generators are known.
+
+    Examples:
+        lehr test
+        lehr test assets/policies.yaml
+        lehr test -o json                    for CI
+
+    Exits with 1 if an example fails.
     """
     from lehr.base.errors import LehrError
     from lehr.dry_run.examples import declared_in_files, tried, untried

@@ -30,12 +30,7 @@ _incarnation_option = incarnation_option(
 )
 
 
-@command(
-    examples="""
-    lehr types
-    lehr types -o name
-    """
-)
+@command()
 @_incarnation_option
 @reading_options()
 def types(form: str, incarnation: str | None) -> None:
@@ -43,6 +38,10 @@ def types(form: str, incarnation: str | None) -> None:
 
     ROLE is the role of such assets: production, governance (they configure checks), reference (they only
     represent something that others refer to), or an addon to other assets.
+
+    Examples:
+        lehr types
+        lehr types -o name
     """
     shape: Shape[TypePage] = Shape(
         (
@@ -59,18 +58,18 @@ def types(form: str, incarnation: str | None) -> None:
     show(form, pages(_known(incarnation)), shape, nothing="no types")
 
 
-@command(
-    examples="""
-    lehr explain lehr.Process
-    lehr explain lehr.Process.ports
-    lehr explain lehr.Turndown -o json
-    """
-)
+@command()
 @click.argument("name", metavar="TYPE[.FIELD]")
 @_incarnation_option
 @reading_options("text", "json", "yaml")
 def explain(name: str, form: str, incarnation: str | None) -> None:
-    """Describe a type or one of its fields, and the values it accepts."""
+    """Describe a type or one of its fields, and the values it accepts.
+
+    Examples:
+        lehr explain lehr.Process
+        lehr explain lehr.Process.ports
+        lehr explain lehr.Turndown -o json
+    """
     page, field = find(_known(incarnation), name)
     lines = _told(page) if field is None else _told_field(page, field)
     show_text(form, lines, lambda: page if field is None else field)

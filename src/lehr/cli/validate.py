@@ -22,14 +22,7 @@ if TYPE_CHECKING:
     from lehr.store.claims import HostClaims
 
 
-@command(
-    examples="""
-    lehr validate
-    lehr validate ../intent -o json      for editors and CI
-    lehr validate --clean                also check that the build is reproducible
-    """,
-    notes="Exits with 1 if there are errors; with warnings only, it exits with 0.",
-)
+@command()
 @click.argument("directory", metavar="[DIR]", default=".", type=click.Path(path_type=Path))
 @click.option(
     "--clean",
@@ -48,6 +41,13 @@ def validate(directory: Path, clean: bool, form: str, state: Path | None) -> Non
     With --clean, a generator that makes different output from the same input is an error, which names the
     first asset and field: its incarnations could not be reproduced. If state exists, the results that the
     control plane cached from earlier builds must match as well.
+
+    Examples:
+        lehr validate
+        lehr validate ../intent -o json      for editors and CI
+        lehr validate --clean                also check that the build is reproducible
+
+    Exits with 1 if there are errors; with warnings only, it exits with 0.
     """
     import asyncio
 

@@ -6,7 +6,11 @@ from lehr import __version__
 from lehr.cli.command import command
 
 
-@command(examples="lehr version")
+@command()
 def version() -> None:
-    """Print the version."""
+    """Print the version.
+
+    Examples:
+        lehr version
+    """
     print(f"lehr {__version__}")

@@ -28,29 +28,7 @@ Goal = Callable[["Reading"], "Unmet"]
 """The remaining obstacles of the awaited condition."""
 
 
-@command(
-    examples="""
-    lehr wait --timeout 2m                          the newest commit, all assets
-    lehr wait web/process --for converged
-    lehr wait 'web/*' --for status=Waiting --timeout 10s
-    lehr wait --for incarnation=7
-    lehr wait --timeout 0s                          check without waiting
-    """,
-    notes="""
-    First, the active `lehr run` checks the source, so that a commit made a moment ago counts. With
-    --server, this waits for its next regular check.
-
-    \b
-    Exit codes:
-      0  the newest commit is published, and the --for condition is met
-      1  not within --timeout; or immediately if waiting would not help: the newest commit was refused, no
-         `lehr run` is active (one that was just started gets 3s), or only pinned assets are left
-         (--for converged without --allow-pinned)
-      2  invalid usage
-
-    --for incarnation=N also exits with 0 if N was published earlier, even if later commits were refused.
-    """,
-)
+@command()
 @click.argument("selector", default="all", shell_complete=complete_asset)
 @click.option(
     "--for",
@@ -74,7 +52,28 @@ Goal = Callable[["Reading"], "Unmet"]
 @state_option
 @partition_option
 def wait(selector: str, goal: str, timeout: float, allow_pinned: bool) -> None:
-    """Wait until the newest commit is published and all assets of SELECTOR meet the --for condition."""
+    """Wait until the newest commit is published and all assets of SELECTOR meet the --for condition.
+
+    Examples:
+        lehr wait --timeout 2m                          the newest commit, all assets
+        lehr wait web/process --for converged
+        lehr wait 'web/*' --for status=Waiting --timeout 10s
+        lehr wait --for incarnation=7
+        lehr wait --timeout 0s                          check without waiting
+
+    First, the active `lehr run` checks the source, so that a commit made a moment ago counts. With
+    --server, this waits for its next regular check.
+
+    \b
+    Exit codes:
+      0  the newest commit is published, and the --for condition is met
+      1  not within --timeout; or immediately if waiting would not help: the newest commit was refused, no
+         `lehr run` is active (one that was just started gets 3s), or only pinned assets are left
+         (--for converged without --allow-pinned)
+      2  invalid usage
+
+    --for incarnation=N also exits with 0 if N was published earlier, even if later commits were refused.
+    """  # noqa: D301  (click does not wrap what follows \b)
     import asyncio
 
     missing = _missing(selector, goal, allow_pinned=allow_pinned)

@@ -14,13 +14,7 @@ from lehr.query.partition_view import Reading
 from lehr.query.run_state import RunState
 
 
-@command(
-    examples="""
-    lehr why web/process     what blocks it, or which push brought it there
-    lehr why --all           everything that is not settled, and what blocks it
-    lehr why --all -o json
-    """
-)
+@command()
 @click.argument("asset", required=False, shell_complete=complete_asset)
 @click.option("--all", "everything", is_flag=True, help="Explain everything that is not settled.")
 @click.option(
@@ -34,6 +28,11 @@ from lehr.query.run_state import RunState
 def why(asset: str | None, everything: bool, limit: int, form: str) -> None:
     """Explain the status of ASSET: what blocks it, since when, the evidence, what would unblock it and
     when it is retried; or how it reached its intended state.
+
+    Examples:
+        lehr why web/process     what blocks it, or which push brought it there
+        lehr why --all           everything that is not settled, and what blocks it
+        lehr why --all -o json
     """
     if (asset is None) is not everything:
         raise click.UsageError("Name one asset, or pass --all.")

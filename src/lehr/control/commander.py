@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from lehr.base.errors import LehrError, TransientError
-from lehr.control.commands import approved, control_of, lifted, require_overridable, told_of
+from lehr.control.commands import approved, control_of, lifted, pruned_summary, require_overridable
 from lehr.control.messages import (
     Answer,
     AnyRequest,
@@ -197,7 +197,7 @@ class Commander:
 
         wanted = Prune(self._partition, request.keep, before)
         total = await pruned(ask, wanted, lambda: self._clock.sleep(0))
-        return Answer(True, told_of(total), content=msgspec.to_builtins(total))
+        return Answer(True, pruned_summary(total), content=msgspec.to_builtins(total))
 
     def _report(self) -> Answer:
         trouble = self._committer.trouble

@@ -158,7 +158,7 @@ def _taken_back(standing: Selector, asked: Selector) -> bool:
     return plain and bool(standing.ids) and set(standing.ids) <= set(asked.ids)
 
 
-def told_of(pruned: Pruned) -> str:
+def pruned_summary(pruned: Pruned) -> str:
     """The result of pruning, on one line."""
     if not (pruned.incarnations or pruned.decisions or pruned.operations):
         return "nothing was old enough to prune"

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from lehr.base.errors import LehrError
-from lehr.control.state_folder import make, require_own
+from lehr.control.state_folder import make, require_own, usable
 
 _NAME = "lock"
 
@@ -22,12 +22,10 @@ def exclusive(state: Path) -> Iterator[None]:
         LehrError: another process holds it, the folder cannot be written, or others can write it.
     """
     require_own(state)
-    try:
+    with usable(state):
         make(state)
         require_own(state)  # another process may have been faster
         handle = os.open(state / _NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    except OSError as error:
-        raise _unusable(state, error) from error
     try:
         _take(handle, state)
         _sign(handle, state)
@@ -68,17 +66,6 @@ def _take(handle: int, state: Path) -> None:
 
 def _sign(handle: int, state: Path) -> None:
     """Record which process holds it, for processes that are refused."""
-    try:
+    with usable(state):
         os.ftruncate(handle, 0)
         os.write(handle, f"{os.getpid()}\n".encode())
-    except OSError as error:
-        raise _unusable(state, error) from error
-
-
-def _unusable(state: Path, error: OSError) -> LehrError:
-    return LehrError(
-        f"state folder {state} cannot be used",
-        code="CTL119",
-        why=error.strerror or str(error),
-        fix="choose another with --state, or make it writable for this user",
-    )

@@ -10,7 +10,7 @@ import structlog
 
 from lehr.base.clock import Clock
 from lehr.base.errors import LehrError
-from lehr.control.commands import told_of
+from lehr.control.commands import pruned_summary
 from lehr.model.asset import Partition
 from lehr.model.writes import Prune, Pruned
 
@@ -66,5 +66,5 @@ async def keep_pruned(
         else:
             if total != Pruned():
                 removed(clock.now())
-                log.warning("history was pruned", removed=told_of(total))
+                log.warning("history was pruned", removed=pruned_summary(total))
         await clock.sleep(_EVERY_SECONDS)

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 import structlog
 
-from lehr.base.errors import DEFECT, LehrError
+from lehr.base.errors import DEFECT, LehrError, raised_as
 from lehr.control.messages import Answer, AnyRequest
 from lehr.control.socket import SOCKET, listening, peer_user
 
@@ -69,10 +69,8 @@ class Server:
 def _request(line: bytes, user: int) -> AnyRequest:
     if user not in (os.getuid(), 0):
         raise LehrError(f"user {user} may not control this program", code="CTL122")
-    try:
+    with raised_as(LehrError, "the command is not valid", code="CTL123", on=msgspec.MsgspecError):
         request: AnyRequest = msgspec.json.decode(line, type=AnyRequest)
-    except msgspec.MsgspecError as error:
-        raise LehrError("the command is not valid", code="CTL123", why=str(error)) from error
     return request
 
 

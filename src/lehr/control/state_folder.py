@@ -15,17 +15,20 @@ before `require_own` has verified that only this user can access it.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import stat
 import urllib.parse
 from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import msgspec
 
 from lehr.base.digest import digest_bytes, short
-from lehr.base.errors import LehrError
+from lehr.base.durable import replace
+from lehr.base.errors import LehrError, raised_as
 from lehr.base.real_paths import weakness
 from lehr.base.text import writable
 
@@ -126,16 +129,9 @@ def require_own(state: Path) -> tuple[str, ...]:
         )
     _require_outside_git(state)
     user = os.geteuid()
-    try:
+    with usable(state):
         found = weakness(state, user, itself=False)
         status = state.stat() if found is None and state.exists() else None
-    except OSError as error:
-        raise LehrError(
-            f"state folder {state} cannot be used",
-            code="CTL119",
-            why=error.strerror or str(error),
-            fix="choose another with --state, or make it writable for this user",
-        ) from error
     if found is not None:
         raise _replaceable(state, found.path, found.why, found.fix)
     if status is None:
@@ -221,6 +217,12 @@ def _replaceable(state: Path, path: str, why: str, fix: str) -> LehrError:
     )
 
 
+def usable(state: Path) -> AbstractContextManager[None]:
+    """An error of the system means that a state folder cannot be used."""
+    fix = "choose another with --state, or make it writable for this user"
+    return raised_as(LehrError, f"state folder {state} cannot be used", code="CTL119", fix=fix)
+
+
 def make(state: Path) -> None:
     """Make a state folder for its owner alone, and the folder of all states if it belongs there.
 
@@ -241,18 +243,14 @@ def record_of(state: Path) -> Record | None:
     Raises:
         LehrError: it cannot be read.
     """
-    path = state / _RECORD
-    try:
+    path, fix = state / _RECORD, "remove it; the next `lehr run` writes it again"
+    broken = (OSError, msgspec.DecodeError)
+    with (
+        raised_as(LehrError, f"{path} cannot be read", code="CTL131", fix=fix, on=broken),
+        contextlib.suppress(FileNotFoundError, NotADirectoryError),
+    ):
         return msgspec.json.decode(path.read_bytes(), type=Record)
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except (OSError, msgspec.DecodeError) as error:
-        raise LehrError(
-            f"{path} cannot be read",
-            code="CTL131",
-            why=str(error),
-            fix="remove it; the next `lehr run` writes it again",
-        ) from error
+    return None
 
 
 def write_record(state: Path, folder: Path, partition: str) -> None:
@@ -262,26 +260,12 @@ def write_record(state: Path, folder: Path, partition: str) -> None:
         LehrError: it cannot be written.
     """
     real = Path(os.path.realpath(folder))
-    path, half = state / _RECORD, state / f".{_RECORD}.half"
-    try:
+    path = state / _RECORD
+    with raised_as(LehrError, f"{path} cannot be written", code="CTL132", fix="check its disk"):
         status = real.stat()
         record = Record(real.as_uri(), partition, status.st_dev, status.st_ino)
-        if record == record_of(state):
-            return
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
-        descriptor = os.open(half, flags, 0o600)
-        with open(descriptor, "wb") as file:
-            file.write(msgspec.json.encode(record))
-            file.flush()
-            os.fsync(file.fileno())
-        half.replace(path)
-    except OSError as error:
-        raise LehrError(
-            f"{path} cannot be written",
-            code="CTL132",
-            why=error.strerror or str(error),
-            fix="check its disk",
-        ) from error
+        if record != record_of(state):
+            replace(path, msgspec.json.encode(record), 0o600)
 
 
 def require_partition(state: Path, partition: str) -> None:

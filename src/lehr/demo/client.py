@@ -18,7 +18,7 @@ _TRIES = 200
 _LOWEST, _HIGHEST = 15_000, 30_000  # below the ports that the kernel gives to connecting clients
 
 
-class Heard(NamedTuple):
+class Response(NamedTuple):
     """Result of one request; `process` is the pid that the replica reports."""
 
     status: int
@@ -45,7 +45,7 @@ class Connection:
         with contextlib.suppress(OSError):
             await self._writer.wait_closed()
 
-    async def get(self) -> Heard:
+    async def get(self) -> Response:
         """The page; afterwards `kept` is True if the connection can be reused."""
         async with asyncio.timeout(_TIMEOUT):
             self._writer.write(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
@@ -56,7 +56,7 @@ class Connection:
             }
             body = await self._reader.readexactly(int(headers.get("content-length", "0")))
         self.kept = headers.get("connection", "").lower() != "close"
-        return Heard(
+        return Response(
             int(first.split()[1]),
             headers.get("version", ""),
             headers.get("cluster", ""),
@@ -65,7 +65,7 @@ class Connection:
         )
 
 
-async def ask(port: int) -> Heard:
+async def ask(port: int) -> Response:
     """One request over its own connection.
 
     Raises:
@@ -114,14 +114,14 @@ class Traffic:
     async def _ask(self) -> None:
         for attempt, port in enumerate(self._ports):
             try:
-                heard = await ask(port)
+                response = await ask(port)
             except OSError:
                 continue
-            if heard.status == 200:
+            if response.status == 200:
                 self.answered += 1
                 self.moved += attempt > 0
-                if heard.body not in self.bodies:
-                    self.bodies.append(heard.body)
+                if response.body not in self.bodies:
+                    self.bodies.append(response.body)
                 return
         self.failed += 1
 

@@ -123,7 +123,7 @@ async def live_view(stage: Stage, console: Console | None) -> AsyncIterator[None
 
         async def keep_up() -> None:
             while True:
-                shown = table(_standing(stage), stage.traffic_told(), console.height)
+                shown = table(_standing(stage), stage.traffic_summary(), console.height)
                 # The cursor stays on its own line: the terminal writes ^C there without wrapping.
                 live.update(Group("", shown, ""), refresh=True)
                 await stage.clock.sleep(_EVERY)

@@ -151,7 +151,7 @@ class Stage:
             standing = reading.records.standing(AssetKey(reading.partition, AssetId(asset)))
         return ("", "") if standing is None else (str(standing.condition.status), standing.condition.reason)
 
-    def traffic_told(self) -> str:
+    def traffic_summary(self) -> str:
         """One line about the clients and their answers; empty without clients."""
         return ""
 

@@ -10,7 +10,7 @@ import msgspec
 
 from lehr.base.diagnostics import Diagnostic, Position, errors
 from lehr.base.documents import SUFFIXES
-from lehr.base.errors import LehrError
+from lehr.base.errors import LehrError, raised_as
 from lehr.compiled_policies.rules import CompiledPolicy, Finding
 from lehr.dry_run.example_effects import Difference, Given, Locate, PolicyEffects, compared, problems_of
 from lehr.generate.typing.asset_files import place_of, read_assets
@@ -81,13 +81,10 @@ def declared_in_files(path: Path, registry: Registry) -> Declared:
     Raises:
         LehrError: there is no such file or folder, or it cannot be read.
     """
-    try:
+    what, fix = f"{path} cannot be read", "check the path"
+    with raised_as(LehrError, what, code="CLI112", fix=fix, on=(OSError,)):  # with the path of the file
         files = [item for item in path.rglob("*") if item.suffix in SUFFIXES] if path.is_dir() else [path]
         contents = {str(item): item.read_bytes() for item in sorted(files) if item.is_file() or item == path}
-    except OSError as error:
-        raise LehrError(
-            f"{path} cannot be read", code="CLI112", why=str(error), fix="check the path"
-        ) from error
     outputs = [read_assets(name, content, "", registry) for name, content in contents.items()]
     policies = tuple(asset for output in outputs for asset in output.assets if asset.type == POLICY)
     diagnostics = [item for output in outputs for item in output.diagnostics]

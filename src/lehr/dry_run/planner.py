@@ -71,7 +71,7 @@ _EPOCH = 0
 _CAUSE = "plan"
 
 
-class Fate(enum.StrEnum):
+class PlannedResult(enum.StrEnum):
     """The planned result of an asset's next turn."""
 
     AS_INTENDED = "as intended"
@@ -99,7 +99,7 @@ class Planned(msgspec.Struct, frozen=True):
     type: str
     goal: Goal
     content: int
-    fate: Fate
+    result: PlannedResult
     reason: str
     message: str = ""
     unblock: str = ""
@@ -270,8 +270,8 @@ class Planner:
     def _end(self, slot: Slot, supposed: Supposed) -> None:
         checked = self._checked[slot.key.id]
         operation = self._runtime.chance.identifier(self._runtime.clock.now())
-        circle = self._neighbours.circle(slot, checked.verdicts)
-        slot.state, effects = step(slot.state, replace(checked, operation_id=operation, circle=circle))
+        cycle = self._neighbours.cycle(slot, checked.verdicts)
+        slot.state, effects = step(slot.state, replace(checked, operation_id=operation, cycle=cycle))
         asked = effects[-1]
         if isinstance(asked, AskAdmission):
             refused = supposed.admit(asked.admit)
@@ -311,28 +311,30 @@ class _PatientLane(Lane[Slot]):
         return await asked
 
 
-_FATES = {
-    Status.CONVERGED: Fate.AS_INTENDED,
-    Status.TURNED_DOWN: Fate.AS_INTENDED,
-    Status.ORPHANED: Fate.ORPHANED,
-    Status.PUSHING: Fate.PUSHED,
-    Status.WAITING: Fate.WAITS,
-    Status.HELD: Fate.HELD,
-    Status.RETRYING: Fate.NOT_KNOWN,
-    Status.STALLED: Fate.NOT_KNOWN,
-    Status.UNKNOWN: Fate.NOT_KNOWN,
+_RESULTS = {
+    Status.CONVERGED: PlannedResult.AS_INTENDED,
+    Status.TURNED_DOWN: PlannedResult.AS_INTENDED,
+    Status.ORPHANED: PlannedResult.ORPHANED,
+    Status.PUSHING: PlannedResult.PUSHED,
+    Status.WAITING: PlannedResult.WAITS,
+    Status.HELD: PlannedResult.HELD,
+    Status.RETRYING: PlannedResult.NOT_KNOWN,
+    Status.STALLED: PlannedResult.NOT_KNOWN,
+    Status.UNKNOWN: PlannedResult.NOT_KNOWN,
 }
 
 
 def _planned(slot: Slot, ended: _Ended) -> Planned:
     decision, condition = ended.decision, ended.decision.condition
-    fate = Fate.APPROVAL if condition.reason == Reason.APPROVAL_NEEDED else _FATES[condition.status]
+    result = (
+        PlannedResult.APPROVAL if condition.reason == Reason.APPROVAL_NEEDED else _RESULTS[condition.status]
+    )
     return Planned(
         slot.key.id,
         slot.type,
         decision.goal,
         decision.content,
-        fate,
+        result,
         condition.reason,
         condition.message,
         condition.unblock,

@@ -216,10 +216,10 @@ class Neighbours:
                 found.append(other)
         return found
 
-    def circle(self, slot: Slot, verdicts: tuple[Verdict, ...]) -> tuple[AssetId, ...]:
+    def cycle(self, slot: Slot, verdicts: tuple[Verdict, ...]) -> tuple[AssetId, ...]:
         """Assets of which each waits for the next and the last for `slot`, which is the first.
 
-        Empty without such a circle. Only assets at rest that have seen the same checks count: their
+        Empty without such a cycle. Only assets at rest that have seen the same checks count: their
         answers are final.
         """
         came_from: dict[AssetId, AssetId] = {

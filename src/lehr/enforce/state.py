@@ -202,13 +202,13 @@ class Checked(msgspec.Struct, frozen=True):
     Attributes:
         operation_id: for the push, if it is admitted.
         looked_at: assets that were looked at, with their digests in the newest incarnation.
-        circle: ids, if the assets that it waits for wait for it in turn.
+        cycle: ids, if the assets that it waits for wait for it in turn.
     """
 
     verdicts: tuple[Verdict, ...]
     operation_id: str
     looked_at: tuple[tuple[AssetId, Digest | None], ...] = ()
-    circle: tuple[AssetId, ...] = ()
+    cycle: tuple[AssetId, ...] = ()
 
 
 class Admitted(msgspec.Struct, frozen=True):

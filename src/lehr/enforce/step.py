@@ -144,12 +144,15 @@ def _status_reported(state: State, event: StatusReported) -> StepResult:
 
 
 def _is_fenced(state: State, operation: Operation) -> bool:
-    """Whether a push that still runs can do no harm to a newer one. Invariant: I5.
+    """Whether a push that still runs can do no lasting harm. Invariant: I5, I12.
 
-    It was started under an earlier lease: the provider cannot distinguish two pushes of the same epoch.
+    It was started under an earlier lease: the provider cannot distinguish two pushes of the same epoch. It
+    changes an asset that is there and stays: until a newer push is made, nothing refuses the late one, so an
+    asset that was found to be absent could appear after its last look.
     """
     view = _turn(state).view
-    return view.fenced and operation.epoch < view.epoch
+    stays = state.ledger is not None and view.goal is operation.goal is Goal.PRESENT
+    return view.fenced and operation.epoch < view.epoch and stays
 
 
 def _still_unknown(
@@ -402,8 +405,8 @@ def _checked(state: State, event: Checked) -> StepResult:
     if not waiting:
         return replace(state, phase=Phase.ADMITTING), (_ask_admission(state, event),)
     names = tuple(dict.fromkeys(id for verdict in waiting for id in verdict.wait_for))
-    if event.circle:
-        return conclude(state, _mutual_block(event.circle), wait_for=names)
+    if event.cycle:
+        return conclude(state, _mutual_block(event.cycle), wait_for=names)
     times = [verdict.until for verdict in waiting if verdict.until is not None]
     delay = max(0.0, min(times) - view.now) if times else None
     unblock = (verdict.unblock or f"wait until {verdict.check} allows it" for verdict in waiting)
@@ -416,8 +419,8 @@ def _checked(state: State, event: Checked) -> StepResult:
     return conclude(state, condition, delay=delay, wait_for=names)
 
 
-def _mutual_block(circle: tuple[AssetId, ...]) -> Condition:
-    chain = " waits for ".join((*circle, circle[0]))
+def _mutual_block(cycle: tuple[AssetId, ...]) -> Condition:
+    chain = " waits for ".join((*cycle, cycle[0]))
     return Condition(
         Status.WAITING,
         Reason.MUTUAL_BLOCK,

@@ -288,7 +288,7 @@ class Turns:
             verdicts,
             self._runtime.chance.identifier(view.now),
             tuple(reader.looked_at.items()),
-            self._neighbours.circle(slot, verdicts),
+            self._neighbours.cycle(slot, verdicts),
         )
 
     async def _ask_admission(self, slot: Slot, effect: AskAdmission) -> Admitted | NotAdmitted | Deferred:

@@ -31,7 +31,7 @@ _KEPT_CONDITIONS = 256
 _LONGEST_NUMBER = 18
 
 
-class Wish(NamedTuple):
+class WatchRequest(NamedTuple):
     """The watched part of a partition: the parameters as given."""
 
     partition: Partition
@@ -54,37 +54,37 @@ class Lines:
         self._blocking = blocking
         self._clock = clock
         self._limits = limits
-        self._lines: OrderedDict[tuple[Wish, int], bytes] = OrderedDict()
+        self._lines: OrderedDict[tuple[WatchRequest, int], bytes] = OrderedDict()
         self._bytes = 0
-        self._making: dict[tuple[Wish, int], asyncio.Task[bytes]] = {}
+        self._making: dict[tuple[WatchRequest, int], asyncio.Task[bytes]] = {}
         self._sieves = Sieves(limits)
         # In the thread:
         self._store: Store | None = None
         self._feeds: dict[Partition, Feed] = {}
-        self._conditions: OrderedDict[Wish, Wanted] = OrderedDict()
+        self._conditions: OrderedDict[WatchRequest, Wanted] = OrderedDict()
 
-    async def begin(self, wish: Wish, after: str) -> int:
+    async def begin(self, request: WatchRequest, after: str) -> int:
         """The sequence of the incarnation that `after` names; 0 is before the first.
 
         Raises:
             ProblemError: it does not exist, or the request cannot be parsed.
         """
-        return await self._blocking.run(self._begin, wish, after)
+        return await self._blocking.run(self._begin, request, after)
 
-    async def line(self, wish: Wish, sequence: int) -> bytes:
+    async def line(self, request: WatchRequest, sequence: int) -> bytes:
         """The changes of an incarnation within the watched part.
 
         Raises:
             ListAgainError: they are no longer known, or take too long to compute.
             TransientError: it cannot be read now.
         """
-        key = (wish, sequence)
+        key = (request, sequence)
         known = self._lines.get(key)
         if known is not None:
             return known
         making = self._making.get(key)
         if making is None:
-            making = self._making[key] = asyncio.create_task(self._made(wish, sequence))
+            making = self._making[key] = asyncio.create_task(self._made(request, sequence))
             making.add_done_callback(lambda done: self._forget(key, done))
         return await asyncio.shield(making)  # other watchers wait for it as well
 
@@ -97,14 +97,14 @@ class Lines:
         self._sieves.close()
         self._blocking.close()
 
-    def _forget(self, key: tuple[Wish, int], done: asyncio.Task[bytes]) -> None:
+    def _forget(self, key: tuple[WatchRequest, int], done: asyncio.Task[bytes]) -> None:
         del self._making[key]
         if not done.cancelled():
             done.exception()  # the client that waited for it may be gone
 
-    async def _made(self, wish: Wish, sequence: int) -> bytes:
-        line = await self._blocking.run(self._make, wish, sequence)
-        self._lines[wish, sequence] = line
+    async def _made(self, request: WatchRequest, sequence: int) -> bytes:
+        line = await self._blocking.run(self._make, request, sequence)
+        self._lines[request, sequence] = line
         self._bytes += len(line)
         while self._bytes > _KEPT_BYTES and len(self._lines) > 1:
             _key, dropped = self._lines.popitem(last=False)
@@ -113,11 +113,11 @@ class Lines:
 
     # --- in the thread ---------------------------------------------------------------
 
-    def _begin(self, wish: Wish, after: str) -> int:
-        self._condition(wish)
+    def _begin(self, request: WatchRequest, after: str) -> int:
+        self._condition(request)
         if after.isascii() and after.isdecimal():
             return int(after[:_LONGEST_NUMBER])
-        reading = Reading(self._opened(), wish.partition, self._clock.now(), lambda _type: False)
+        reading = Reading(self._opened(), request.partition, self._clock.now(), lambda _type: False)
         if after == "latest" and reading.newest() is None:
             return 0
         return incarnation_at(reading, after, "after").sequence
@@ -127,8 +127,8 @@ class Lines:
             self._store = self._open()
         return self._store
 
-    def _make(self, wish: Wish, sequence: int) -> bytes:
-        wanted = self._condition(wish)
+    def _make(self, request: WatchRequest, sequence: int) -> bytes:
+        wanted = self._condition(request)
         deadline = self._clock.monotonic() + self._limits.line_seconds
 
         def matches(asset: Asset) -> bool:
@@ -138,8 +138,8 @@ class Lines:
 
         try:
             store = self._opened()
-            feed = Feed(store, wish.partition, self._clock, kept=_KEPT_CHANGES)
-            feed = self._feeds.setdefault(wish.partition, feed)
+            feed = Feed(store, request.partition, self._clock, kept=_KEPT_CHANGES)
+            feed = self._feeds.setdefault(request.partition, feed)
             watch = PartitionWatch(store, feed, types=wanted.types, wanted=matches)
             return encode_batch(watch.batch(sequence))
         except ListAgainError:
@@ -158,9 +158,11 @@ class Lines:
         row = Row(asset.id, asset.type, asset.body, asset.digest, None)
         return bool(self._sieves.sift(wanted.filter, (row,), self._limits.page_work).matched)
 
-    def _condition(self, wish: Wish) -> Wanted:
-        found = self._conditions.pop(wish, None) or wanted_of(wish.filter, wish.types, wish.selector)
-        self._conditions[wish] = found
+    def _condition(self, request: WatchRequest) -> Wanted:
+        found = self._conditions.pop(request, None) or wanted_of(
+            request.filter, request.types, request.selector
+        )
+        self._conditions[request] = found
         if len(self._conditions) > _KEPT_CONDITIONS:
             self._conditions.popitem(last=False)
         return found

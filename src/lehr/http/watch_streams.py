@@ -21,7 +21,7 @@ from lehr.base.clock import Clock
 from lehr.base.errors import LehrError
 from lehr.client.wire import Problem, encode_batch
 from lehr.http.limits import Limits
-from lehr.http.lines import Lines, Wish
+from lehr.http.lines import Lines, WatchRequest
 from lehr.http.problems import ProblemError, meaning, problem, problem_of
 from lehr.http.questions import FilterText, OfPartition, SelectorText, Types
 from lehr.model.asset import Partition
@@ -102,23 +102,29 @@ class Watches:
         feed = self._feeds.get(partition)
         if feed is None:
             feed = self._feeds[partition] = Feed(self._store, partition, self._clock, reading=self._reading)
-        wish = Wish(partition, asked.filter, asked.types, asked.selector)
+        request = WatchRequest(partition, asked.filter, asked.types, asked.selector)
         self.watchers += 1
         try:
-            after = await self._lines.begin(wish, asked.after)
+            after = await self._lines.begin(request, asked.after)
             newest = await feed.newest()
             if after > newest:
                 raise ListAgainError(after, f"the newest incarnation is {newest}: this is another state")
             if after < newest:
-                await self._lines.line(wish, after + 1)
-            await self._follow(feed, wish, after, receive, send, abort)
+                await self._lines.line(request, after + 1)
+            await self._follow(feed, request, after, receive, send, abort)
         finally:
             self.watchers -= 1
 
     async def _follow(
-        self, feed: Feed, wish: Wish, after: int, receive: Receive, send: Send, abort: Callable[[bytes], None]
+        self,
+        feed: Feed,
+        request: WatchRequest,
+        after: int,
+        receive: Receive,
+        send: Send,
+        abort: Callable[[bytes], None],
     ) -> None:
-        pumping = asyncio.create_task(self._pump(feed, wish, after, send))
+        pumping = asyncio.create_task(self._pump(feed, request, after, send))
         leaving = asyncio.create_task(_left(receive))
         self._running.add(pumping)
         try:
@@ -130,7 +136,7 @@ class Watches:
             await asyncio.gather(pumping, leaving, return_exceptions=True)
         failed = None if pumping.cancelled() else pumping.exception()
         if isinstance(failed, TimeoutError):
-            log.info("disconnected a watcher that does not read", partition=wish.partition)
+            log.info("disconnected a watcher that does not read", partition=request.partition)
             abort(_TOO_SLOW)
             return
         if failed is not None:
@@ -151,7 +157,7 @@ class Watches:
         await self._lines.close()
         self._reading.close()
 
-    async def _pump(self, feed: Feed, wish: Wish, after: int, send: Send) -> None:
+    async def _pump(self, feed: Feed, request: WatchRequest, after: int, send: Send) -> None:
         await self._send(send, {"type": "http.response.start", "status": 200, "headers": _HEADERS})
         while True:
             lines = []
@@ -161,7 +167,7 @@ class Watches:
                 newest, size = await feed.newest(), 0
                 while after < newest and size < _SHARE:
                     after += 1
-                    lines.append(await self._lines.line(wish, after))
+                    lines.append(await self._lines.line(request, after))
                     size += len(lines[-1])
             except LehrError as error:
                 await self._share(send, b"".join(lines) + _last(problem_of(error), after))

@@ -152,7 +152,7 @@ class Reason(enum.StrEnum):
     )
     MUTUAL_BLOCK = (
         "MutualBlock",
-        "Assets wait for each other in a circle.",
+        "Assets wait for each other in a cycle.",
         "Change one of the dependencies, or what one of the changes does.",
     )
     NO_PLUGIN = (

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import msgspec
 
 
-class Keeper(enum.StrEnum):
+class SecretBackend(enum.StrEnum):
     """The backend that keeps a secret.
 
     ENV: Lehr's own environment. FILE: a file of the machine. AGE, SOPS: an encrypted file of the
@@ -27,7 +27,7 @@ class Keeper(enum.StrEnum):
     @property
     def encrypted(self) -> bool:
         """True for encrypted files in the workspace."""
-        return self in (Keeper.AGE, Keeper.SOPS)
+        return self in (SecretBackend.AGE, SecretBackend.SOPS)
 
 
 class Sensitive(msgspec.Struct, frozen=True):
@@ -71,9 +71,9 @@ class Secret(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise ValueError(problem)
 
     @property
-    def keeper(self) -> Keeper:
+    def backend(self) -> SecretBackend:
         """The backend that keeps it."""
-        return Keeper(self.secret.partition(":")[0])
+        return SecretBackend(self.secret.partition(":")[0])
 
     @property
     def place(self) -> str:
@@ -89,7 +89,7 @@ class Secret(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def _parts(self) -> tuple[str, str]:
         rest = self.secret.partition(":")[2]
-        if not self.keeper.encrypted:
+        if not self.backend.encrypted:
             return rest, ""
         place, _, key = rest.partition("#")
         return place, key
@@ -156,18 +156,18 @@ def _mapping(value: Any, path: str) -> Iterator[tuple[str, Any]]:
 
 def _problem(text: str) -> str | None:
     scheme, _, rest = text.partition(":")
-    if scheme not in set(Keeper) or not rest or len(text) > _LONGEST or _CONTROL.search(text):
+    if scheme not in set(SecretBackend) or not rest or len(text) > _LONGEST or _CONTROL.search(text):
         return _FORMS
-    keeper = Keeper(scheme)
-    if keeper is Keeper.ENV:
+    backend = SecretBackend(scheme)
+    if backend is SecretBackend.ENV:
         if rest.startswith(_RESERVED):
             return f"names that start with {_RESERVED} are reserved for Lehr, whose private key may be in one"
         return None if _VARIABLE.fullmatch(rest) else "`env:` must be followed by the name of a variable"
-    if keeper is Keeper.FILE:
+    if backend is SecretBackend.FILE:
         return None
     place, mark, key = rest.partition("#")
     if any(part in ("", ".", "..") for part in place.split("/")):
-        return f"`{keeper}:` must be followed by the path of a file in the workspace, without `.` and `..`"
+        return f"`{backend}:` must be followed by the path of a file in the workspace, without `.` and `..`"
     if mark and not all(key.split(".")):
         return "`#` must be followed by a key, or by several keys with dots between them"
     return None

@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from lehr.base.errors import LehrError, StalledError
+from lehr.base.errors import LehrError, StalledError, raised_as
 from lehr.model.asset import Asset, Partition
 from lehr.model.incarnation import Incarnation
 from lehr.model.selector import Selector
@@ -129,15 +129,10 @@ class Wanted(msgspec.Struct, frozen=True):
 
 
 def _asset_of(row: Row) -> Asset:
-    try:
+    what, fix = f"asset {row.id} cannot be read from the store", "run `lehr store check` to find all damage"
+    broken = (msgspec.DecodeError, UnicodeDecodeError)
+    with raised_as(StalledError, what, code="QRY104", fix=fix, on=broken):
         return row.asset()
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise StalledError(
-            f"asset {row.id} cannot be read from the store",
-            code="QRY104",
-            why=str(error),
-            fix="run `lehr store check` to find all damage",
-        ) from error
 
 
 def page(

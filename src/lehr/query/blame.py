@@ -17,8 +17,8 @@ from lehr.model.declared import TYPE
 from lehr.model.incarnation import Incarnation
 from lehr.model.provenance import Annotated, Derivation
 from lehr.query.asset_rows import known_asset
-from lehr.query.blame_books import Books, entry_of
 from lehr.query.blame_fields import Field, entries_like, field_of, occurrences, value_at
+from lehr.query.blame_reader import BlameReader, entry_of
 from lehr.query.blame_values import Blame, FieldBlame, Found, Link, Maker, Source
 from lehr.query.joined import History
 from lehr.query.partition_view import Reading
@@ -41,28 +41,28 @@ def blame(
         LehrError: the asset, field or incarnation does not exist, or the incarnation is pruned.
     """
     header = reading.incarnation(incarnation)
-    books = Books(reading, history, header)
-    asset = books.asset(AssetId(id))
+    reader = BlameReader(reading, history, header)
+    asset = reader.asset(AssetId(id))
     if asset is None:
         raise _not_there(reading, header, id)
     wanted = None if field is None else field_of(asset.document(), field)
-    chain, whole = _chain(books, asset, "" if wanted is None else _addon(wanted))
+    chain, whole = _chain(reader, asset, "" if wanted is None else _addon(wanted))
     since = chain[0].since
     return Blame(
         header.name,
         header.sources,
-        books.past(header.sequence) is not None,
-        books.pruned_before(since),
+        reader.past(header.sequence) is not None,
+        reader.pruned_before(since),
         chain,
         whole,
-        None if wanted is None else _blame_field(books, asset, chain, wanted),
+        None if wanted is None else _blame_field(reader, asset, chain, wanted),
     )
 
 
 # --- the chain -----------------------------------------------------------------------
 
 
-def _chain(books: Books, asset: Asset, addon: str) -> tuple[tuple[Link, ...], bool]:
+def _chain(reader: BlameReader, asset: Asset, addon: str) -> tuple[tuple[Link, ...], bool]:
     """The asset and those that it was made from, breadth first, bounded.
 
     A generator that annotates may read every asset there is: the chain follows it only for its `addon`.
@@ -72,67 +72,67 @@ def _chain(books: Books, asset: Asset, addon: str) -> tuple[tuple[Link, ...], bo
     ahead = [asset]
     whole = True
     while ahead and len(links) < _MOST_LINKS:
-        link = _link(books, ahead.pop(0))
+        link = _link(reader, ahead.pop(0))
         links.append(link)
         for maker in link.makers:
             if maker.addon and maker.addon != addon:
                 continue
             whole = whole and maker.inputs <= len(maker.files) + len(maker.assets)
             for id in maker.assets:
-                found = None if id in met else books.asset(id)
+                found = None if id in met else reader.asset(id)
                 met.add(id)
                 if found is not None:
                     ahead.append(found)
     return tuple(links), whole and not ahead
 
 
-def _link(books: Books, asset: Asset) -> Link:
-    since = books.since(asset.id)
-    made = [] if asset.made_by is None else [_maker(books, asset.made_by, since)]
+def _link(reader: BlameReader, asset: Asset) -> Link:
+    since = reader.since(asset.id)
+    made = [] if asset.made_by is None else [_maker(reader, asset.made_by, since)]
     made += [
-        _changer(books, item, since) if item.path else _maker(books, item.by, since, item.addon)
+        _changer(reader, item, since) if item.path else _maker(reader, item.by, since, item.addon)
         for item in asset.annotated_by
     ]
     if asset.made_by is not None or asset.origin is None:
         return Link(asset.id, asset.type, since, None, tuple(made))
-    declared = _declared(books, asset, "", since)
-    readable = any(entry_of(books.past(item), asset.origin.file) for item in (books.header.sequence, since))
+    declared = _declared(reader, asset, "", since)
+    readable = any(entry_of(reader.past(item), asset.origin.file) for item in (reader.header.sequence, since))
     return Link(
         asset.id,
         asset.type,
         since,
-        declared or books.source(asset.origin, since, same=True),
+        declared or reader.source(asset.origin, since, same=True),
         tuple(made),
         recorded=declared is not None or not readable,
     )
 
 
-def _maker(books: Books, by: Derivation, since: int, addon: str = "") -> Maker:
-    code = books.source(Position(by.module, by.line), since, same=True)
+def _maker(reader: BlameReader, by: Derivation, since: int, addon: str = "") -> Maker:
+    code = reader.source(Position(by.module, by.line), since, same=True)
     if by.over_files:
-        files = [by.item] if by.item else _matching(books, by.of, since)
-        shown = tuple(books.source(Position(file), since) for file in files[:_MOST_INPUTS])
+        files = [by.item] if by.item else _matching(reader, by.of, since)
+        shown = tuple(reader.source(Position(file), since) for file in files[:_MOST_INPUTS])
         return Maker(by, code, addon, shown, (), len(files))
-    ids = [AssetId(by.item)] if by.item else books.assets(by.of)
+    ids = [AssetId(by.item)] if by.item else reader.assets(by.of)
     return Maker(by, code, addon, (), tuple(ids[:_MOST_INPUTS]), len(ids))
 
 
-def _changer(books: Books, item: Annotated, since: int) -> Maker:
+def _changer(reader: BlameReader, item: Annotated, since: int) -> Maker:
     """A policy that put a field: it reads nothing but the asset."""
     at = Position(item.by.module, item.by.line)
-    return Maker(item.by, books.source(at, since, same=True), path=item.path)
+    return Maker(item.by, reader.source(at, since, same=True), path=item.path)
 
 
-def _matching(books: Books, pattern: str, since: int) -> list[str]:
-    past = books.past(books.header.sequence) or books.past(since)
+def _matching(reader: BlameReader, pattern: str, since: int) -> list[str]:
+    past = reader.past(reader.header.sequence) or reader.past(since)
     return [] if past is None else sorted(filter(matcher(pattern), past.files()))
 
 
-def _declared(books: Books, asset: Asset, pointer: str, since: int) -> Source | None:
+def _declared(reader: BlameReader, asset: Asset, pointer: str, since: int) -> Source | None:
     """The line of the asset file that sets `pointer`; None if the file leaves that out."""
     assert asset.origin is not None
-    for sequence in (books.header.sequence, since):
-        past, file = books.past(sequence), asset.origin.file
+    for sequence in (reader.header.sequence, since):
+        past, file = reader.past(sequence), asset.origin.file
         if past is None or entry_of(past, file) is None:
             continue
         found = _declaration(asset, file, past.read(file))
@@ -140,9 +140,9 @@ def _declared(books: Books, asset: Asset, pointer: str, since: int) -> Source | 
             inner = _written(asset, found.value, pointer)
             if inner is None:
                 return None
-            return books.at(found.document.position(found.pointer + inner), sequence)
+            return reader.at(found.document.position(found.pointer + inner), sequence)
         if asset.type == TYPE and asset.made_by is None:  # a class in a Python file declares it
-            return books.at(asset.origin, sequence)
+            return reader.at(asset.origin, sequence)
     return None
 
 
@@ -184,7 +184,7 @@ def _declaration(asset: Asset, file: str, content: bytes) -> Declared | None:
 # --- one field -----------------------------------------------------------------------
 
 
-def _blame_field(books: Books, asset: Asset, chain: tuple[Link, ...], field: Field) -> FieldBlame:
+def _blame_field(reader: BlameReader, asset: Asset, chain: tuple[Link, ...], field: Field) -> FieldBlame:
     own = chain[0]
     within, around = _changers(own, field)
     annotations = [
@@ -192,11 +192,11 @@ def _blame_field(books: Books, asset: Asset, chain: tuple[Link, ...], field: Fie
     ]
     written = None
     if own.declared is not None and not around:
-        written = _declared(books, asset, field.pointer, own.since)
+        written = _declared(reader, asset, field.pointer, own.since)
     made = [index for index, maker in enumerate(own.makers) if not maker.addon and not maker.path]
     by = around or (annotations or made) + within
-    found, whole = _found(books, chain, [own.makers[index] for index in by], field)
-    since = books.since(asset.id, field)
+    found, whole = _found(reader, chain, [own.makers[index] for index in by], field)
+    since = reader.since(asset.id, field)
     return FieldBlame(field.pointer, field.value, since, written, tuple(by), found, whole)
 
 
@@ -218,7 +218,7 @@ def _addon(field: Field) -> str:
 
 
 def _found(
-    books: Books, chain: tuple[Link, ...], makers: Iterable[Maker], field: Field
+    reader: BlameReader, chain: tuple[Link, ...], makers: Iterable[Maker], field: Field
 ) -> tuple[tuple[Found, ...], bool]:
     """Places that hold the value, in the input of `makers`, those under the same name first."""
     links = {link.id: link for link in chain}
@@ -232,29 +232,29 @@ def _found(
             if file.at.file not in met and searched < _MOST_SEARCHED:
                 met.add(file.at.file)
                 searched += 1
-                found += _in_file(books, file, field)
+                found += _in_file(reader, file, field)
         for id in maker.assets:
             link = links.pop(id, None)
             if link is None:
                 continue
             ahead += [item for item in link.makers if not item.addon]
-            found += _in_declaration(books, link, field)
+            found += _in_declaration(reader, link, field)
     found.sort(key=lambda item: (not item.same_name, item.source.at))
     return tuple(found[:_MOST_FOUND]), whole and len(found) <= _MOST_FOUND and searched < _MOST_SEARCHED
 
 
-def _in_file(books: Books, file: Source, field: Field) -> list[Found]:
-    past = books.past(file.incarnation)
+def _in_file(reader: BlameReader, file: Source, field: Field) -> list[Found]:
+    past = reader.past(file.incarnation)
     if past is None or not file.content:
         return []
     places = occurrences(file.at.file, past.read(file.at.file), field)
-    return [Found(books.at(item.at, file.incarnation), item.same_name) for item in places]
+    return [Found(reader.at(item.at, file.incarnation), item.same_name) for item in places]
 
 
-def _in_declaration(books: Books, link: Link, field: Field) -> list[Found]:
+def _in_declaration(reader: BlameReader, link: Link, field: Field) -> list[Found]:
     """Places in the declaration of an asset in an asset file: in its own part of the file alone."""
-    asset = books.asset(link.id)
-    past = None if link.declared is None else books.past(link.declared.incarnation)
+    asset = reader.asset(link.id)
+    past = None if link.declared is None else reader.past(link.declared.incarnation)
     if asset is None or link.declared is None or past is None:
         return []
     file = link.declared.at.file
@@ -266,7 +266,7 @@ def _in_declaration(books: Books, link: Link, field: Field) -> list[Found]:
         for entry in entries_like(declared.value, field)
     )
     sequence = link.declared.incarnation
-    return [Found(books.at(at, sequence), same_name) for at, same_name in places]
+    return [Found(reader.at(at, sequence), same_name) for at, same_name in places]
 
 
 def _not_there(reading: Reading, header: Incarnation, id: str) -> LehrError:

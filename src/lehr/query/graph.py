@@ -14,7 +14,7 @@ from lehr.model.provenance import DeclaredGenerator, Derivation, Reads
 from lehr.model.selector import selector_of
 from lehr.model.types import Registry
 
-_MOST_CIRCLES = 20
+_MOST_CYCLES = 20
 
 
 class GeneratorNode(msgspec.Struct, frozen=True):
@@ -147,12 +147,12 @@ class ReferenceGraph(msgspec.Struct, frozen=True):
         assets: type by id: those that are selected, and those that they refer to; "" for one that is
             referred to and does not exist.
         edges: by source, then target.
-        circles: ids along each cycle, the first also last: of dependencies, then of other references.
+        cycles: ids along each cycle, the first also last: of dependencies, then of other references.
     """
 
     assets: dict[AssetId, str]
     edges: tuple[Edge, ...]
-    circles: tuple[tuple[AssetId, ...], ...] = ()
+    cycles: tuple[tuple[AssetId, ...], ...] = ()
 
 
 def reference_graph(
@@ -171,12 +171,12 @@ def reference_graph(
     for target in {edge.target for edge in edges}.difference(shown):
         other = look_up(target)
         shown[target] = "" if other is None else other.type
-    found = circles([edge for edge in edges if edge.goes_first])
-    found += [circle for circle in circles(edges) if set(circle) not in map(set, found)]
+    found = cycles([edge for edge in edges if edge.goes_first])
+    found += [cycle for cycle in cycles(edges) if set(cycle) not in map(set, found)]
     return ReferenceGraph(dict(sorted(shown.items())), tuple(edges), tuple(found))
 
 
-def circles(edges: Iterable[Edge]) -> list[tuple[AssetId, ...]]:
+def cycles(edges: Iterable[Edge]) -> list[tuple[AssetId, ...]]:
     """A shortest cycle through each asset that is on one but not on an earlier one; the first of them."""
     ahead: dict[AssetId, list[AssetId]] = {}
     for edge in edges:
@@ -185,10 +185,10 @@ def circles(edges: Iterable[Edge]) -> list[tuple[AssetId, ...]]:
     found: list[tuple[AssetId, ...]] = []
     met: set[AssetId] = set()
     for start in sorted(ahead):
-        circle = () if start in met else shortest_cycle(start, lambda id: ahead.get(id, ()))
-        met.update(circle)
-        if circle and len(found) < _MOST_CIRCLES:
-            found.append(circle)
+        cycle = () if start in met else shortest_cycle(start, lambda id: ahead.get(id, ()))
+        met.update(cycle)
+        if cycle and len(found) < _MOST_CYCLES:
+            found.append(cycle)
     return found
 
 

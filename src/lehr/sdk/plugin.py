@@ -110,9 +110,9 @@ class Fencing(enum.Enum):
 
     NATIVE: the provider refuses an older epoch, and an operation that `status` has called ended: a
     control plane that was stopped may come back and begin it. COMPARE_AND_SWAP: the provider refuses a write
-    that rests on an older state. With either, a process that takes over does not wait for an operation of its
-    predecessor that is still running. NONE: nothing refuses a late write, so a take-over waits until
-    `status` proves that the operation under way has ended.
+    that rests on an older state. With either, a process that takes over does not wait for an operation of
+    its predecessor that is still changing an asset that was there before. NONE: nothing refuses a late
+    write, so a take-over waits until `status` proves that the operation under way has ended.
     """
 
     NATIVE = "native"

@@ -21,7 +21,7 @@ _BEGINNINGS = (b"-----BEGIN AGE ENCRYPTED FILE-----", b"age-encryption.org/")
 _LEFT_OUT = (".git", ".lehr", ".venv", "__pycache__")
 
 
-class Keeping:
+class EncryptedFiles:
     """The encrypted files of one workspace.
 
     Args:

@@ -12,7 +12,7 @@ import msgspec
 
 from lehr.base.blocking import Blocking
 from lehr.base.errors import StalledError, TransientError
-from lehr.model.secret import Keeper, Secret
+from lehr.model.secret import Secret, SecretBackend
 from lehr.sdk.secrets import SecretValue
 from lehr.secrets import age
 from lehr.secrets.decrypted_value import document_in, picked
@@ -51,7 +51,7 @@ class SecretReader:
 
     async def read(self, secret: Secret) -> SecretValue:
         """The secret. Raises as `lehr.sdk.secrets.Secrets.read` does."""
-        if secret.keeper is Keeper.ENV:
+        if secret.backend is SecretBackend.ENV:
             return SecretValue(self._variable(secret.place))
         return SecretValue(await self._blocking.run(self._read, secret))
 
@@ -67,7 +67,7 @@ class SecretReader:
     # --- in a thread -------------------------------------------------------------
 
     def _read(self, secret: Secret) -> bytes:
-        if secret.keeper is Keeper.FILE:
+        if secret.backend is SecretBackend.FILE:
             return _file(self._base / secret.place)
         found = self._ciphertext(secret.place, secret.digest) if secret.digest else None
         if found is None:
@@ -77,7 +77,7 @@ class SecretReader:
                 why="the files of this incarnation were not kept, or are not on this machine",
                 fix="publish it again: change the secret with `lehr secret edit`, and commit it",
             )
-        if secret.keeper is Keeper.SOPS:
+        if secret.backend is SecretBackend.SOPS:
             return self._of_sops(found, secret)
         content = age.decrypt(found, identities(self._environment, self._state), secret.place)
         if not secret.key:

@@ -8,6 +8,7 @@ ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI... ada@example.org
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
@@ -50,12 +51,12 @@ def read_recipients(workspace: Path) -> list[Recipient]:
         RecipientsError: a line is not a public key.
         LehrError: it cannot be read.
     """
-    try:
+    text = ""
+    with (
+        raised_as(LehrError, f"{RECIPIENTS} cannot be read", code="SEC128"),
+        contextlib.suppress(FileNotFoundError),
+    ):
         text = (workspace / RECIPIENTS).read_text(errors="replace")
-    except FileNotFoundError:
-        return []
-    except OSError as error:
-        raise LehrError(f"{RECIPIENTS} cannot be read", code="SEC128", why=error.strerror or "") from error
     found: dict[str, Recipient] = {}
     problems: list[Diagnostic] = []
     name = ""

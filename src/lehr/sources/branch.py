@@ -5,12 +5,13 @@ Users who check out another branch in the workspace want to look at it, not to d
 
 from __future__ import annotations
 
-import os
+import contextlib
 from pathlib import Path
 
 import msgspec
 
 from lehr.base.diagnostics import Diagnostic, Severity
+from lehr.base.durable import replace
 from lehr.base.errors import StalledError, TransientError, raised_as
 from lehr.sdk.source import REMARK
 
@@ -38,17 +39,15 @@ class BranchMemory:
         Raises:
             StalledError: it cannot be read. A branch other than the followed one must never be used.
         """
-        try:
+        what = f"{self._path}, which records the followed branch, cannot be read"
+        fix = "name the branch with --branch, which writes the file again"
+        broken = (OSError, msgspec.DecodeError)
+        with (
+            raised_as(StalledError, what, code="SRC103", fix=fix, on=broken),
+            contextlib.suppress(FileNotFoundError),
+        ):
             return msgspec.json.decode(self._path.read_bytes(), type=_Remembered).ref
-        except FileNotFoundError:
-            return None
-        except (OSError, msgspec.DecodeError) as error:
-            raise StalledError(
-                f"{self._path}, which records the followed branch, cannot be read",
-                code="SRC103",
-                why=str(error),
-                fix="name the branch with --branch, which writes the file again",
-            ) from error
+        return None
 
     def remember(self, ref: str) -> None:
         """Follow `ref` from now on, in all runs.
@@ -56,16 +55,11 @@ class BranchMemory:
         Raises:
             TransientError: it cannot be written.
         """
-        half = self._path.with_suffix(".half")
         what = f"{self._path}, which records the followed branch, cannot be written"
         fix = "free space in the state folder, and let this user write to it"
         with raised_as(TransientError, what, code="SRC104", fix=fix):
-            half.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with half.open("wb") as file:
-                file.write(msgspec.json.encode(_Remembered(ref)))
-                file.flush()
-                os.fsync(file.fileno())
-            half.replace(self._path)
+            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            replace(self._path, msgspec.json.encode(_Remembered(ref)), 0o600)
 
 
 def detached(location: str) -> StalledError:

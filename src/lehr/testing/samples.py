@@ -1,20 +1,16 @@
-"""Sample asset types and snapshots, to test generation, validation and plugins with.
+"""Sample asset types, to test generation, validation and plugins with.
 
 `registry` can be named to a generation worker: `lehr.testing.samples:registry`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Annotated
 
 import msgspec
 
-from lehr.base.digest import digest, digest_bytes
 from lehr.model.addons import ADDONS
-from lehr.model.incarnation import SourceRevision
 from lehr.model.types import AssetType, Reference, Registry
-from lehr.sdk.source import FileEntry
 
 SERVICE = "sample.Service"
 ROUTE = "sample.Route"
@@ -58,34 +54,3 @@ def registry() -> Registry:
     """A new registry of the sample types and of Lehr's own addons."""
     types = (AssetType(SERVICE, Service), AssetType(ROUTE, Route), AssetType(POLICY, Policy, governs=True))
     return Registry(types, ADDONS)
-
-
-class MemorySnapshot:
-    """A snapshot of files given as text or bytes. Implements `lehr.sdk.source.Snapshot`.
-
-    Attributes:
-        reads: every path that was read, in order.
-    """
-
-    def __init__(self, files: Mapping[str, str | bytes]) -> None:
-        self.reads: list[str] = []
-        self._contents = {
-            path: content.encode() if isinstance(content, str) else content for path, content in files.items()
-        }
-        self._files = {
-            path: FileEntry(path, digest_bytes(content), len(content))
-            for path, content in self._contents.items()
-        }
-
-    @property
-    def revision(self) -> SourceRevision:
-        return SourceRevision(
-            "memory:", digest(sorted((path, self._files[path].content_id) for path in self._files))
-        )
-
-    def files(self) -> Mapping[str, FileEntry]:
-        return self._files
-
-    def read(self, path: str) -> bytes:
-        self.reads.append(path)
-        return self._contents[path]

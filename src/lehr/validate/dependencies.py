@@ -20,7 +20,7 @@ _MOST_NAMED = 20
 _VERSION_FIELD = b'"version":'
 
 
-def depends_in_circle(proposal: DeltaProposal) -> Iterator[Diagnostic]:
+def depends_in_cycle(proposal: DeltaProposal) -> Iterator[Diagnostic]:
     """VAL003: no asset depends on itself, directly or through others.
 
     A new cycle contains an asset whose dependencies have changed, so the search starts only from these and
@@ -33,12 +33,12 @@ def depends_in_circle(proposal: DeltaProposal) -> Iterator[Diagnostic]:
     }
     reported: set[frozenset[AssetId]] = set()
     for last in _closing(proposal, changed):
-        circle = shortest_cycle(last, proposal.dependencies)
-        new = changed.keys() & set(circle)
-        if new and frozenset(circle) not in reported:
-            reported.add(frozenset(circle))
-            first = circle.index(min(new))
-            told = [*circle[first:-1], *circle[: first + 1]]
+        cycle = shortest_cycle(last, proposal.dependencies)
+        new = changed.keys() & set(cycle)
+        if new and frozenset(cycle) not in reported:
+            reported.add(frozenset(cycle))
+            first = cycle.index(min(new))
+            told = [*cycle[first:-1], *cycle[: first + 1]]
             yield _circular(proposal, changed[told[0]], told)
 
 
@@ -102,10 +102,10 @@ def _same_dependencies(proposal: DeltaProposal, change: AssetChange) -> bool:
     return not now or (change.before is not None and proposal.registry.dependencies(change.before) == now)
 
 
-def _circular(proposal: DeltaProposal, asset: Asset, circle: Sequence[AssetId]) -> Diagnostic:
-    alone = len(circle) == 2
-    left_out = len(circle) - _MOST_NAMED
-    shown = [*circle[: _MOST_NAMED - 1], f"({left_out:,} more)", circle[-1]] if left_out > 1 else circle
+def _circular(proposal: DeltaProposal, asset: Asset, cycle: Sequence[AssetId]) -> Diagnostic:
+    alone = len(cycle) == 2
+    left_out = len(cycle) - _MOST_NAMED
+    shown = [*cycle[: _MOST_NAMED - 1], f"({left_out:,} more)", cycle[-1]] if left_out > 1 else cycle
     chain = " -> ".join(shown)
     return Diagnostic(
         code="VAL003",

@@ -9,12 +9,12 @@ from lehr.base.diagnostics import Diagnostic, Severity
 from lehr.model.asset import Asset, AssetId
 from lehr.model.incarnation import AssetChange
 from lehr.model.policy import POLICY, Policy
-from lehr.model.secret import Keeper
+from lehr.model.secret import SecretBackend
 from lehr.model.selector import Selector
 from lehr.model.types import Mention, Registry, Schema
 from lehr.validate.proposal import AssetView, DeltaProposal
 
-_MAKES = {Keeper.AGE: "lehr secret encrypt", Keeper.SOPS: "sops"}
+_MAKES = {SecretBackend.AGE: "lehr secret encrypt", SecretBackend.SOPS: "sops"}
 
 
 def reference_missing(proposal: DeltaProposal) -> Iterator[Diagnostic]:
@@ -76,13 +76,13 @@ def encrypted_file_missing(view: AssetView) -> Iterator[Diagnostic]:
         return
     for pointer, secret in view.registry.secrets(asset):
         # Generation has filled in the digests of all existing files.
-        if secret.keeper.encrypted and secret.digest is None:
+        if secret.backend.encrypted and secret.digest is None:
             yield Diagnostic(
                 code="VAL042",
                 what=f"`{pointer}` of `{asset.id}` refers to {secret.place}, and there is no such file",
                 why="encrypted files are read from the revision that refers to them, by paths relative to "
                 "the folder of lehr.yaml",
-                fix=f"create it with `{_MAKES[secret.keeper]}` and commit it, or fix the path",
+                fix=f"create it with `{_MAKES[secret.backend]}` and commit it, or fix the path",
                 subject=asset.id,
                 at=view.place(asset, pointer),
             )

@@ -12,7 +12,7 @@ from lehr.validate.acknowledgements import acknowledge, acknowledgement_is_spent
 from lehr.validate.claims import claimed_elsewhere, claimed_twice, leads_into_protected
 from lehr.validate.databases import database_is_not_asked, unknown_to_database
 from lehr.validate.dependencies import (
-    depends_in_circle,
+    depends_in_cycle,
     depends_on_turned_down,
     needed_version_is_never_reached,
     rule_is_not_understood,
@@ -75,7 +75,7 @@ VALIDATORS: tuple[Validator, ...] = (
     OfMany(Scope.NEIGHBOURHOOD, let_go_is_present),
     OfMany(Scope.NEIGHBOURHOOD, reference_missing),
     OfMany(Scope.NEIGHBOURHOOD, reference_of_wrong_type),
-    OfMany(Scope.NEIGHBOURHOOD, depends_in_circle),
+    OfMany(Scope.NEIGHBOURHOOD, depends_in_cycle),
     OfMany(Scope.NEIGHBOURHOOD, depends_on_turned_down),
     OfMany(Scope.NEIGHBOURHOOD, stops_following),
     OfMany(Scope.NEIGHBOURHOOD, needed_version_is_never_reached),

@@ -86,7 +86,7 @@ def test_a_state_shows_what_made_its_assets(folder: Path) -> None:
     ]
 
 
-def test_a_circle_of_dependencies_is_named_though_it_is_not_valid(folder: Path) -> None:
+def test_a_cycle_of_dependencies_is_named_though_it_is_not_valid(folder: Path) -> None:
     (folder / "assets" / "other.yaml").write_text(
         "id: other\ntype: lehr.File\npayload: {path: out/o, content: x}\n"
         "addons: {lehr.DependsOn: {assets: [back]}}\n---\n"

@@ -20,7 +20,7 @@ from click.testing import CliRunner, Result
 from lehr.cli.secret import secret
 from lehr.control.state_folder import default_state
 from lehr.secrets import IDENTITY_FILE, age
-from lehr.secrets.encrypted_files import Keeping
+from lehr.secrets.encrypted_files import EncryptedFiles
 from lehr.secrets.memory import memory_folder
 
 CANARY = "canary-4711-canary"
@@ -51,7 +51,7 @@ def refused(*arguments: str, given: str | bytes | None = None) -> str:
 
 
 def decrypted(path: str) -> bytes:
-    return Keeping(Path(), default_state(Path()), os.environ).read(path)
+    return EncryptedFiles(Path(), default_state(Path()), os.environ).read(path)
 
 
 def holding_canary(folder: Path) -> list[Path]:

@@ -23,14 +23,14 @@ from lehr.generate.engine.client import GenerationWorker
 from lehr.generate.engine.runs import Run
 from lehr.generate.engine.schedule import Generator
 from lehr.generate.outcome.protocol import SandboxLimits
-from lehr.generate.sandbox import confinement
+from lehr.generate.sandbox import landlock
 from lehr.generate.sandbox.authors import Answer, Found
 from lehr.generate.sandbox.confinement import Confinement, Mechanism, inactive_mechanisms, leave_network
 from lehr.generate.sandbox.denials import preload
 from lehr.generate.sandbox.forks import Ended, run
 from lehr.generate.sandbox.syscall_table import ABSENT, ARCHITECTURES, CHECKED
 from lehr.sdk.generator import Declaration, Reads, SourceFile
-from lehr.testing.samples import MemorySnapshot
+from tests.snapshots import MemorySnapshot
 
 LIBC = ctypes.CDLL(None, use_errno=True)
 PROBLEMS = inactive_mechanisms()
@@ -156,7 +156,7 @@ def test_files_cannot_be_written_where_they_can_be_read(tmp_path: object) -> Non
 
 @needs_landlock
 def test_other_processes_cannot_be_ended() -> None:
-    if confinement.landlock_version() < 6:
+    if landlock.version() < 6:
         pytest.skip("this kernel's Landlock does not keep signals back")
     parent = os.getpid()
     assert confined(lambda: LIBC.kill(parent, 0) == 0, [Mechanism.LANDLOCK]) == 0
@@ -164,7 +164,7 @@ def test_other_processes_cannot_be_ended() -> None:
 
 @needs_landlock
 def test_tcp_ports_cannot_be_used() -> None:
-    if confinement.landlock_version() < 4:
+    if landlock.version() < 4:
         pytest.skip("this kernel's Landlock does not know of TCP")
 
     def bind() -> bool:

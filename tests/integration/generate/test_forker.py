@@ -11,8 +11,8 @@ from lehr.base.blocking import Inline
 from lehr.base.errors import TransientError
 from lehr.generate.engine.client import GenerationWorker
 from lehr.sdk.generation import Generated
-from lehr.testing.samples import MemorySnapshot
 from tests.codes import raises
+from tests.snapshots import MemorySnapshot
 
 REGISTRY = "lehr.testing.samples:registry"
 CURIOUS = """

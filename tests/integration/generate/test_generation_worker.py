@@ -21,8 +21,8 @@ from lehr.model.asset import AssetId
 from lehr.model.incarnation import Acknowledgement
 from lehr.sdk.generation import Generated
 from lehr.sdk.validator import Jump, NotSecret
-from lehr.testing.samples import MemorySnapshot
 from tests.codes import raises
+from tests.snapshots import MemorySnapshot
 
 Files = dict[str, str | bytes]
 
@@ -825,11 +825,12 @@ PARENT = """
 import asyncio, os, signal
 from lehr.base.blocking import Inline
 from lehr.generate.engine.client import GenerationWorker
-from lehr.testing.samples import MemorySnapshot
+from lehr.model.incarnation import SourceRevision
+from lehr.sources.archive import HeldSnapshot
 
 async def main():
     worker = GenerationWorker("lehr.testing.samples:registry", Inline())
-    await worker.generate(MemorySnapshot({"lehr.yaml": "partition: p"}))
+    await worker.generate(HeldSnapshot(SourceRevision("memory:", "1"), {"lehr.yaml": b"partition: p"}))
     print(worker.pid, flush=True)
     input()
     os.kill(os.getpid(), signal.SIGKILL)

@@ -26,7 +26,8 @@ from lehr.generate.sandbox import forks
 from lehr.generate.sandbox.denials import preload
 from lehr.model.asset import Asset, AssetId
 from lehr.sdk.generation import Generated
-from lehr.testing.samples import MemorySnapshot, registry
+from lehr.testing.samples import registry
+from tests.snapshots import MemorySnapshot
 
 Files = dict[str, str | bytes]
 

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from lehr.base.blocking import Inline
 from lehr.generate.engine.client import GenerationWorker
 from lehr.sdk.generation import Generated, Overtakable, OvertakenError
-from lehr.testing.samples import MemorySnapshot
 from tests.codes import raises
+from tests.snapshots import MemorySnapshot
 
 SLOW = """
 from lehr.sdk.generator import *

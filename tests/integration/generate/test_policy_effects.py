@@ -25,8 +25,9 @@ from lehr.model.policy import POLICY, POLICY_TYPE
 from lehr.model.types import Registry
 from lehr.query.graph import generator_graph
 from lehr.sdk.generation import Generated
-from lehr.testing.samples import MemorySnapshot, registry
+from lehr.testing.samples import registry
 from lehr.testing.sim.generation import InlineGeneration
+from tests.snapshots import MemorySnapshot
 
 SERVICES = {"select": {"types": ["sample.Service"]}}
 THREE = {"name": "three", "default": {"payload": {"replicas": 3}}}

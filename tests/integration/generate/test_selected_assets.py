@@ -10,8 +10,9 @@ from lehr.base.clock import SystemClock
 from lehr.base.diagnostics import Diagnostic
 from lehr.query.graph import generator_graph
 from lehr.sdk.generation import Generated
-from lehr.testing.samples import MemorySnapshot, registry
+from lehr.testing.samples import registry
 from lehr.testing.sim.generation import InlineGeneration
+from tests.snapshots import MemorySnapshot
 
 CODE = """
 from lehr.sdk.generator import *

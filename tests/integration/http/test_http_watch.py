@@ -16,8 +16,8 @@ from lehr.model.asset import Asset, AssetId
 from lehr.model.writes import Prune, TakeLease
 from lehr.sdk.watch import Batch
 from lehr.testing.conformance.store.subject import PARTITION, asset
-from lehr.testing.conformance.watch import RULES, Rule, Subject
 from tests.integration.http.served import Served, served
+from tests.watch_rules import RULES, Rule, Subject
 
 LIMITS = Limits(heartbeat_seconds=0.2)
 

@@ -13,8 +13,8 @@ from lehr.model.incarnation import AssetChange
 from lehr.publish.predecessor import types_for
 from lehr.sdk.generation import Generated
 from lehr.sdk.validator import Limits
-from lehr.testing.samples import MemorySnapshot
 from lehr.validate import DeltaProposal, MappingPredecessor, validate
+from tests.snapshots import MemorySnapshot
 
 ROOT = Path(__file__).resolve().parents[3]
 EXAMPLE = ROOT / "examples" / "shakespeare"

@@ -16,7 +16,7 @@ from lehr.sdk.store import Store
 from lehr.sdk.watch import ListAgainError
 from lehr.store.sqlite import SqliteStore
 from lehr.testing.conformance.store.subject import PARTITION, publication
-from lehr.testing.conformance.watch import RULES, Rule, Subject, asset
+from tests.watch_rules import RULES, Rule, Subject, asset
 
 
 @pytest.fixture

@@ -96,7 +96,7 @@ def test_what_a_dependency_that_differs_needs_is_for_that_one_to_wait_for() -> N
     assert reader.asked == ["a"]
 
 
-def test_what_many_need_is_looked_at_once_and_circles_end() -> None:
+def test_what_many_need_is_looked_at_once_and_cycles_end() -> None:
     links = {"web": ["a", "b"], "a": ["c"], "b": ["c"], "c": ["d"], "d": ["a", "web"]}
     verdict, reader = chain(links, {})
     assert verdict.allow

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from lehr.base.errors import TransientError
-from lehr.cli.foreground_run import HungUp, _look_when
+from lehr.cli.foreground_run import Hangup, _look_when
 
 
 class Plane:
@@ -28,12 +28,12 @@ def test_a_look_that_fails_in_any_way_is_told_and_the_next_one_comes(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     async def main() -> None:
-        hung_up = HungUp()
+        hangup = Hangup()
         plane: Any = Plane(TransientError("no connection"), LookupError("a defect"))
-        looking = asyncio.create_task(_look_when(hung_up, plane))
+        looking = asyncio.create_task(_look_when(hangup, plane))
         for _ in range(3):
             await asyncio.sleep(0)
-            hung_up()
+            hangup()
             await asyncio.wait_for(plane.looked.wait(), 20.0)
             plane.looked.clear()
         assert not looking.done()

@@ -57,7 +57,7 @@ async def plugin():
     await asyncio.Event().wait()
 
 try:
-    shutdown.run_until_ended(main, hung_up=lambda: print("looked", flush=True))
+    shutdown.run_until_ended(main, hangup=lambda: print("looked", flush=True))
 except click.exceptions.Exit as end:
     sys.exit(end.exit_code)
 """

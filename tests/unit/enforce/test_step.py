@@ -158,13 +158,22 @@ def test_an_unknown_outcome_is_looked_at_before_anything_else(fields: dict[str, 
 
 
 @pytest.mark.parametrize(
-    ("fenced", "epoch", "waits"), [(True, 2, False), (True, 1, True), (False, 2, True), (False, 1, True)]
+    ("seen", "known", "waits"),
+    [
+        ({"fenced": True, "epoch": 2}, entry(), False),
+        ({"fenced": True, "epoch": 1}, entry(), True),
+        ({"fenced": False, "epoch": 2}, entry(), True),
+        ({"fenced": True, "epoch": 2}, None, True),
+        ({"fenced": True, "epoch": 2, "goal": Goal.ABSENT}, entry(), True),
+    ],
+    ids=["late", "own", "nothing-refuses-it", "may-be-made-twice", "may-come-back"],
 )
 def test_a_push_that_runs_on_after_a_takeover_is_waited_for_unless_late_writes_are_refused(
-    fenced: bool, epoch: int, waits: bool
+    seen: dict[str, Any], known: LedgerEntry | None, waits: bool
 ) -> None:
-    began = Begin(view(fenced=fenced, epoch=epoch))
-    state, effects = after(State(operation=operation()), began, StatusReported(Progress.RUNNING))
+    began = Begin(view(**seen))
+    before = State(operation=operation(), ledger=known)
+    state, effects = after(before, began, StatusReported(Progress.RUNNING))
     if waits:
         assert condition(effects).reason == Reason.OUTCOME_UNKNOWN
         return

@@ -31,7 +31,7 @@ def test_each_runs_after_those_that_make_what_it_reads() -> None:
     assert diagnostics == []
 
 
-def test_a_circle_is_named_and_nothing_in_it_runs() -> None:
+def test_a_cycle_is_named_and_nothing_in_it_runs() -> None:
     generators = [over_files("z"), over_assets("a", "A", "B"), over_assets("b", "B", "A")]
     ordered, (found,) = in_order(generators, REGISTRY)
     assert [item.found.name for item in ordered] == ["z"]
@@ -59,7 +59,7 @@ def test_what_a_selector_may_select_is_made_first() -> None:
     assert problems == []
 
 
-def test_one_that_may_read_what_it_makes_is_a_circle() -> None:
+def test_one_that_may_read_what_it_makes_is_a_cycle() -> None:
     _, (found,) = in_order([over_assets("a", "id=x*", "A")], REGISTRY)
     assert found.code == "GEN031"
 

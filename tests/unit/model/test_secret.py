@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from lehr.model.asset import AssetId, make_asset
-from lehr.model.secret import Keeper, Secret, Sensitive, reference_problem
+from lehr.model.secret import Secret, SecretBackend, Sensitive, reference_problem
 from lehr.model.types import AssetType, Registry, Schema, sensitive_values
 
 CANARY = "hunter2-canary"
@@ -30,19 +30,19 @@ REGISTRY = Registry([AssetType("test.Holder", Holder), AssetType("team.Account",
 
 
 @pytest.mark.parametrize(
-    ("text", "keeper", "place", "key"),
+    ("text", "backend", "place", "key"),
     [
-        ("env:DB_PASSWORD", Keeper.ENV, "DB_PASSWORD", ()),
-        ("file:/run/secrets/a#b", Keeper.FILE, "/run/secrets/a#b", ()),
-        ("age:secrets/db.yaml.age#db.password", Keeper.AGE, "secrets/db.yaml.age", ("db", "password")),
-        ("sops:prod.yaml", Keeper.SOPS, "prod.yaml", ()),
+        ("env:DB_PASSWORD", SecretBackend.ENV, "DB_PASSWORD", ()),
+        ("file:/run/secrets/a#b", SecretBackend.FILE, "/run/secrets/a#b", ()),
+        ("age:secrets/db.yaml.age#db.password", SecretBackend.AGE, "secrets/db.yaml.age", ("db", "password")),
+        ("sops:prod.yaml", SecretBackend.SOPS, "prod.yaml", ()),
     ],
 )
 def test_a_reference_says_who_keeps_it_and_where(
-    text: str, keeper: Keeper, place: str, key: tuple[str, ...]
+    text: str, backend: SecretBackend, place: str, key: tuple[str, ...]
 ) -> None:
     secret = Secret(text)
-    assert (secret.keeper, secret.place, secret.key) == (keeper, place, key)
+    assert (secret.backend, secret.place, secret.key) == (backend, place, key)
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_a_change_of_a_reference_changes_the_digest_of_the_asset_and_nothing_els
     asset = make_asset(AssetId("h"), "test.Holder", holder, {})
 
     def sealed(secret: Secret) -> Secret:
-        digest = "d" * 40 if secret.keeper.encrypted else None
+        digest = "d" * 40 if secret.backend.encrypted else None
         return msgspec.structs.replace(secret, digest=digest)
 
     after = REGISTRY.with_secrets(asset, sealed)

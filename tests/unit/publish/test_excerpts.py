@@ -6,7 +6,7 @@ import pytest
 
 from lehr.base.diagnostics import Diagnostic, Excerpt, Position, Severity
 from lehr.publish.problem_positions import with_excerpts
-from lehr.testing.samples import MemorySnapshot
+from tests.snapshots import MemorySnapshot
 
 SNAPSHOT = MemorySnapshot({"a.yaml": "id: web\r\npayload:\n  replicas: -1\n", "b.yaml": "x" * 4999 + "HERE"})
 

@@ -1,4 +1,4 @@
-"""What generators read and make, and circles among assets."""
+"""What generators read and make, and cycles among assets."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lehr.base.diagnostics import Position
 from lehr.cli.graph import DRAWINGS, generators_drawing, references_drawing, references_text
 from lehr.model.asset import Asset, AssetId, make_asset
 from lehr.model.provenance import Annotated, DeclaredGenerator, Derivation, Reads
-from lehr.query.graph import Edge, ReferenceGraph, circles, generator_graph, reference_graph
+from lehr.query.graph import Edge, ReferenceGraph, cycles, generator_graph, reference_graph
 from lehr.testing.samples import registry
 
 
@@ -74,17 +74,17 @@ def test_references_of_selected_assets_lead_out_of_the_selection() -> None:
     assert any("(missing)" in line for line in told)
 
 
-def test_circles_are_named() -> None:
-    found = circles([edge("a", "b"), edge("b", "c"), edge("c", "a"), edge("d", "a"), edge("x", "x")])
+def test_cycles_are_named() -> None:
+    found = cycles([edge("a", "b"), edge("b", "c"), edge("c", "a"), edge("d", "a"), edge("x", "x")])
     assert found == [("a", "b", "c", "a"), ("x", "x")]
 
 
 @given(st.lists(st.tuples(st.sampled_from("abcdef"), st.sampled_from("abcdef")), max_size=15))
-def test_every_circle_is_one_and_there_is_one_if_there_is_any(pairs: list[tuple[str, str]]) -> None:
-    found = circles([edge(*pair) for pair in pairs])
-    for circle in found:
-        assert circle[0] == circle[-1]
-        assert all(step in pairs for step in itertools.pairwise(circle))
+def test_every_cycle_is_one_and_there_is_one_if_there_is_any(pairs: list[tuple[str, str]]) -> None:
+    found = cycles([edge(*pair) for pair in pairs])
+    for cycle in found:
+        assert cycle[0] == cycle[-1]
+        assert all(step in pairs for step in itertools.pairwise(cycle))
     reached = set(pairs)
     for _ in range(6):
         reached |= {(one, last) for one, mid in reached for other, last in pairs if mid == other}

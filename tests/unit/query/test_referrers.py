@@ -65,7 +65,7 @@ def test_each_field_is_a_hierarchy_of_its_own_over_the_same_assets() -> None:
     assert found("cell", "power", None) == []
 
 
-def test_a_circle_ends() -> None:
+def test_a_cycle_ends() -> None:
     assert found("snake", None, None) == [("snake", 1)]
 
 

@@ -10,8 +10,8 @@ import pytest
 from lehr.base.errors import TransientError
 from lehr.model.asset import Asset, AssetId
 from lehr.sdk.watch import Batch, ListAgainError, Listing
-from lehr.testing.conformance.watch import RULES, Rule, Subject
 from lehr.testing.virtual import VirtualClock, run
+from tests.watch_rules import RULES, Rule, Subject
 
 
 class Intent:

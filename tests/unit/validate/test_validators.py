@@ -11,7 +11,7 @@ from lehr.model.incarnation import AssetChange
 from lehr.sdk.validator import Limits, Shrink
 from lehr.testing.samples import POLICY, ROUTE, SERVICE, Policy, Route, Service, registry
 from lehr.validate import DeltaProposal, MappingPredecessor, validate
-from lehr.validate.dependencies import depends_in_circle
+from lehr.validate.dependencies import depends_in_cycle
 from tests.unit.validate.proposing import missing
 
 REGISTRY = registry()
@@ -130,32 +130,32 @@ def test_an_asset_does_not_depend_on_itself() -> None:
     assert missing(found, " -> ")
 
 
-def test_a_circle_of_dependencies_is_named_once() -> None:
-    circle = [
+def test_a_cycle_of_dependencies_is_named_once() -> None:
+    cycle = [
         service("a", depends_on=["b"]),
         service("b", depends_on=["c", "d"]),
         service("c", depends_on=["a"]),
     ]
-    (found,) = check([], [*circle, service("d")])
+    (found,) = check([], [*cycle, service("d")])
     assert found.code == "VAL003"
     assert not missing(found, "a -> b -> c -> a")
 
 
-def test_a_circle_is_found_through_assets_that_have_not_changed() -> None:
+def test_a_cycle_is_found_through_assets_that_have_not_changed() -> None:
     before = [service("a"), service("b", depends_on=["a"]), service("c", depends_on=["b"])]
     (found,) = check(before, [service("a", depends_on=["c"]), *before[1:]])
     assert found.code == "VAL003"
     assert not missing(found, "a -> c -> b -> a")
 
 
-def test_of_a_long_circle_only_the_begin_is_told() -> None:
+def test_of_a_long_cycle_only_the_begin_is_told() -> None:
     ring = [service(f"s{number:03}", depends_on=[f"s{(number + 1) % 500:03}"]) for number in range(500)]
     (found,) = check([], ring)
     assert found.code == "VAL003"
     assert not missing(found, "s000 -> s001 -> ", " -> s018 -> (481 more) -> s000")
 
 
-def test_circles_that_share_an_asset_are_all_named() -> None:
+def test_cycles_that_share_an_asset_are_all_named() -> None:
     shared = [service("a", depends_on=["b", "c"]), service("b", depends_on=["a"])]
     found = check([], [*shared, service("c", depends_on=["a"]), service("d", depends_on=["a"])])
     assert sorted(item.what.partition(": ")[2] for item in found) == ["a -> b -> a", "a -> c -> a"]
@@ -172,11 +172,11 @@ def test_each_asset_is_come_to_once_however_long_the_chain_is() -> None:
     chain = [service(f"s{number:03}", depends_on=[f"s{number + 1:03}"]) for number in range(500)]
     changes = [AssetChange(asset.id, None, asset) for asset in (*chain, service("s500"))]
     counting = Counting(Partition("test"), REGISTRY, Limits(), changes, MappingPredecessor({}, REGISTRY))
-    assert list(depends_in_circle(counting)) == []
+    assert list(depends_in_cycle(counting)) == []
     assert len(asked) <= 2 * len(changes)
 
 
-def test_many_ways_to_one_asset_are_no_circle() -> None:
+def test_many_ways_to_one_asset_are_no_cycle() -> None:
     diamond = [
         service("a", depends_on=["b", "c"]),
         service("b", depends_on=["d"]),

@@ -22,17 +22,6 @@ from lehr.cli.lazy import Lazy, LazyGroup
             "show-recipients": Lazy("lehr.cli.secret.keys:show_recipients", "List the recipients."),
         },
     },
-    examples="""
-    lehr secret keygen --add --name "build server"
-    lehr secret encrypt secrets/db.yaml.age#password
-    lehr secret edit secrets/db.yaml.age
-    lehr secret rotate
-    """,
-    notes="""
-    \b
-    Refer to it in intent:
-      password: {secret: "age:secrets/db.yaml.age#password"}
-    """,
 )
 def secret() -> None:
     """Manage secrets in the workspace, encrypted with age for the recipients in secrets/recipients.txt.
@@ -40,4 +29,14 @@ def secret() -> None:
     Plain text comes from standard input, a prompt or an editor, never from an argument, and is never
     written to the workspace. Files are decrypted with the private key in LEHR_AGE_IDENTITY, in the file named
     by LEHR_AGE_IDENTITY_FILE, or in age-identity.txt in the state folder.
-    """
+
+    Examples:
+        lehr secret keygen --add --name "build server"
+        lehr secret encrypt secrets/db.yaml.age#password
+        lehr secret edit secrets/db.yaml.age
+        lehr secret rotate
+
+    \b
+    Refer to it in intent:
+      password: {secret: "age:secrets/db.yaml.age#password"}
+    """  # noqa: D301  (click does not wrap what follows \b)

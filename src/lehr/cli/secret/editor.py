@@ -18,29 +18,27 @@ from lehr.cli.secret.places import place_of, published, require_recipients, stat
 _EDITORS = ("VISUAL", "EDITOR")
 
 
-@command(
-    examples="""
-    lehr secret edit secrets/db.yaml.age
-    EDITOR="code --wait" lehr secret edit secrets/db.yaml.age
-    """,
-    notes="""
-    The editor may store parts of it elsewhere (backups, history, registers). Check its settings.
-    """,
-)
+@command()
 @click.argument("file", metavar="FILE.age", type=click.Path(path_type=Path))
 @state_option
 def edit(file: Path, state: Path | None) -> None:
     """Decrypt FILE.age into memory, open it in VISUAL or EDITOR, and encrypt it for the recipients.
 
     Creates a missing file. Writes nothing if nothing was changed or the editor fails.
+
+    Examples:
+        lehr secret edit secrets/db.yaml.age
+        EDITOR="code --wait" lehr secret edit secrets/db.yaml.age
+
+    The editor may store parts of it elsewhere (backups, history, registers). Check its settings.
     """
     from lehr.secrets.memory import memory_folder
 
     place = place_of(file, state)
-    keeping = place.keeping()
-    path = keeping.path(file)
+    encrypted = place.encrypted_files()
+    path = encrypted.path(file)
     require_recipients(place)
-    before = keeping.read(path) if keeping.exists(path) else b""
+    before = encrypted.read(path) if encrypted.exists(path) else b""
     with memory_folder(os.environ) as folder:
         plain = folder / Path(path).name.removesuffix(".age")
         if published(plain):
@@ -54,7 +52,7 @@ def edit(file: Path, state: Path | None) -> None:
     if after == before:
         click.echo("no change; nothing was written", err=True)
         return
-    keeping.write(path, after)
+    encrypted.write(path, after)
     click.echo(f"{path} written: commit it", err=True)
 
 

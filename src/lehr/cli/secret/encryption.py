@@ -17,13 +17,7 @@ from lehr.cli.secret.places import Place, place_of, require_recipients, state_op
 _MOST_BYTES = 1 << 20
 
 
-@command(
-    examples="""
-    lehr secret encrypt secrets/db.yaml.age#password             prompts for the value
-    openssl rand -hex 32 | lehr secret encrypt secrets/app.yaml.age#token
-    lehr secret encrypt secrets/tls.key.age                      with `< tls.key`: a whole file
-    """
-)
+@command()
 @click.argument("target", metavar="FILE.age[#KEY]")
 @click.option("--replace", is_flag=True, help="Replace an existing file.")
 @state_option
@@ -33,17 +27,22 @@ def encrypt(target: str, replace: bool, state: Path | None) -> None:
     With #KEY (`#db.password`) it becomes one value in the file, next to the others; this machine must be able
     to decrypt a file that already exists, and a trailing newline is removed. Prints the reference to use
     in intent.
+
+    Examples:
+        lehr secret encrypt secrets/db.yaml.age#password             prompts for the value
+        openssl rand -hex 32 | lehr secret encrypt secrets/app.yaml.age#token
+        lehr secret encrypt secrets/tls.key.age                      with `< tls.key`: a whole file
     """
     from lehr.model.secret import Secret
     from lehr.secrets.encrypted_files import with_value
 
     name, mark, key = target.partition("#")
     place = place_of(Path(name), state)
-    keeping = place.keeping()
-    path = keeping.path(Path(name))
+    encrypted = place.encrypted_files()
+    path = encrypted.path(Path(name))
     with raised_as(LehrError, f"{target} cannot be referred to", code="CLI134", on=ValueError):
         reference = Secret(f"age:{path}{mark}{key}")
-    exists = keeping.exists(path)
+    exists = encrypted.exists(path)
     if exists and not key and not replace:
         raise LehrError(
             f"{path} already exists",
@@ -51,26 +50,16 @@ def encrypt(target: str, replace: bool, state: Path | None) -> None:
             fix=f"name one value in it (`{path}#KEY`), edit it, or overwrite it with --replace",
         )
     require_recipients(place)  # before a secret is typed
-    before = keeping.read(path) if exists and key else b""
+    before = encrypted.read(path) if exists and key else b""
     value = _value(text=bool(key))
     content = with_value(before, path, reference.key, value.decode()) if key else value
-    keeping.write(path, content)
+    encrypted.write(path, content)
     _warn(place, path)
     click.echo(f"{path} written: commit it, and refer to the secret in intent as", err=True)
     print(f'{{secret: "{reference.secret}"}}')
 
 
-@command(
-    examples="""
-    lehr secret rotate                       every age file in the workspace
-    lehr secret rotate secrets/db.yaml.age
-    lehr secret rotate --dry-run -o name
-    """,
-    notes="""
-    To remove a key: delete its line in secrets/recipients.txt, rotate, commit, and then change the secrets
-    themselves, because the old key can still decrypt the old files in the git history.
-    """,
-)
+@command()
 @click.argument("files", metavar="[FILE.age]...", nargs=-1, type=click.Path(path_type=Path))
 @click.option(
     "--dry-run", is_flag=True, help="Check that all files can be decrypted, without writing anything."
@@ -82,16 +71,24 @@ def rotate(files: Sequence[Path], dry_run: bool, form: str, state: Path | None) 
 
     New files are new content for every asset that refers to them: programs that get a secret from one are
     restarted, one replica at a time.
+
+    Examples:
+        lehr secret rotate                       every age file in the workspace
+        lehr secret rotate secrets/db.yaml.age
+        lehr secret rotate --dry-run -o name
+
+    To remove a key: delete its line in secrets/recipients.txt, rotate, commit, and then change the secrets
+    themselves, because the old key can still decrypt the old files in the git history.
     """
     place = place_of(files[0] if files else Path(), state)
-    keeping = place.keeping()
-    paths = [keeping.path(file) for file in files] or keeping.files()
+    encrypted = place.encrypted_files()
+    paths = [encrypted.path(file) for file in files] or encrypted.files()
     require_recipients(place)
     contents: dict[str, bytes] = {}
     problems: list[LehrError] = []
     for path in dict.fromkeys(paths):
         try:
-            contents[path] = keeping.read(path)
+            contents[path] = encrypted.read(path)
         except LehrError as error:
             problems.append(error)
     if problems:
@@ -101,7 +98,7 @@ def rotate(files: Sequence[Path], dry_run: bool, form: str, state: Path | None) 
         raise click.exceptions.Exit(1)
     if not dry_run:
         for path, content in contents.items():
-            keeping.write(path, content)
+            encrypted.write(path, content)
     shape: Shape[str] = Shape([Column("file", str)], lambda path: {"file": path}, str)
     show(form, list(contents), shape, nothing="no age files in the workspace")
     if contents:
@@ -131,8 +128,8 @@ def _value(*, text: bool) -> bytes:
 
 def _warn(place: Place, path: str) -> None:
     """Report other problems."""
-    keeping = place.keeping()
-    if keeping.readable_here(keeping.recipients()) is False:
+    encrypted = place.encrypted_files()
+    if encrypted.readable_here(encrypted.recipients()) is False:
         click.echo(
             "note: this machine has no key to decrypt it; `lehr secret keygen --add` generates one", err=True
         )

@@ -17,12 +17,7 @@ from lehr.secrets.recipients import RECIPIENTS, Recipient, RecipientsError, add_
 _FILE = click.Path(path_type=Path, dir_okay=False)
 
 
-@command(
-    examples="""
-    lehr secret keygen --add --name "build server"
-    lehr secret keygen --output ~/.config/lehr/ada.txt     a personal key
-    """
-)
+@command()
 @click.option(
     "--output", type=_FILE, help="File for the private key. Defaults to age-identity.txt in the state folder."
 )
@@ -34,6 +29,10 @@ def keygen(output: Path | None, add: bool, name: str, state: Path | None) -> Non
 
     Existing files stay encrypted for the old recipients: run `lehr secret rotate` on a machine that can
     decrypt them, and commit.
+
+    Examples:
+        lehr secret keygen --add --name "build server"
+        lehr secret keygen --output ~/.config/lehr/ada.txt     a personal key
     """
     place = place_of(Path(), state) if add or (output is None and state is None) else None
     folder = place.state if place is not None else state
@@ -57,19 +56,17 @@ def keygen(output: Path | None, add: bool, name: str, state: Path | None) -> Non
         click.echo(f"public key added to {RECIPIENTS}: commit it", err=True)
 
 
-@command(
-    "show-recipients",
-    examples="""
-    lehr secret show-recipients
-    lehr secret show-recipients -o name > recipients.txt
-    """,
-)
+@command("show-recipients")
 @output_option()
 @state_option
 def show_recipients(form: str, state: Path | None) -> None:
     """List the recipients of new encryptions: the public keys in secrets/recipients.txt.
 
     Files encrypted before a key was added or removed do not change until `lehr secret rotate`.
+
+    Examples:
+        lehr secret show-recipients
+        lehr secret show-recipients -o name > recipients.txt
     """
     place = place_of(Path(), state)
     here = _keys_here(place)

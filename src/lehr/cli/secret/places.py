@@ -11,7 +11,7 @@ from lehr.cli.stored import own_state_option, workspace_state
 from lehr.model.declared_sources import WORKSPACE_FILE
 
 if TYPE_CHECKING:
-    from lehr.secrets.encrypted_files import Keeping
+    from lehr.secrets.encrypted_files import EncryptedFiles
 
 state_option = own_state_option("State folder with the private key.")
 
@@ -22,11 +22,11 @@ class Place(NamedTuple):
     workspace: Path
     state: Path
 
-    def keeping(self) -> Keeping:
+    def encrypted_files(self) -> EncryptedFiles:
         """Its encrypted files."""
-        from lehr.secrets.encrypted_files import Keeping
+        from lehr.secrets.encrypted_files import EncryptedFiles
 
-        return Keeping(self.workspace, self.state, os.environ)
+        return EncryptedFiles(self.workspace, self.state, os.environ)
 
 
 def place_of(file: Path, state: Path | None) -> Place:
@@ -59,7 +59,7 @@ def require_recipients(place: Place) -> None:
     from lehr.secrets.recipients import RecipientsError
 
     try:
-        place.keeping().recipients()
+        place.encrypted_files().recipients()
     except RecipientsError as error:
         refuse(error.diagnostics)
 

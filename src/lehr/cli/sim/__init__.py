@@ -34,10 +34,6 @@ jobs_option = click.option(
             "mutant": Lazy("lehr.cli.sim.mutants:mutant", "Plant your own bug."),
         },
     },
-    examples="""
-    lehr sim run --seeds 1000      a thousand histories on all processors
-    lehr sim show 17               the history of seed 17 as a story
-    """,
 )
 def sim() -> None:
     """Run Lehr in a simulated world, under virtual time, in which everything goes wrong.
@@ -45,4 +41,8 @@ def sim() -> None:
     Publisher, Enforcer, checks and store are the real ones; only the clock, the source of truth and
     production are simulated. The seed determines everything that happens: the same seed gives the same
     history on every machine.
+
+    Examples:
+        lehr sim run --seeds 1000      a thousand histories on all processors
+        lehr sim show 17               the history of seed 17 as a story
     """

@@ -19,14 +19,7 @@ if TYPE_CHECKING:
 _SEEDS = 200
 
 
-@command(
-    examples="""
-    lehr sim coverage                        every module, the least covered first
-    lehr sim coverage lehr.enforce.step      one module
-    lehr sim coverage lehr.store -o wide     a package, with the lines that are not reached
-    """,
-    notes="Always exits with 0.",
-)
+@command()
 @click.argument("modules", nargs=-1)
 @click.option(
     "--seeds", type=click.IntRange(1), default=_SEEDS, show_default=True, help="Number of histories."
@@ -44,6 +37,13 @@ def coverage(modules: tuple[str, ...], seeds: int, first: int, jobs: int, form: 
     class bodies, def lines) and functions without a body are excluded; a function that is only called
     during an import is reported. Histories are traced, so they take about three times as long with
     Python 3.11.
+
+    Examples:
+        lehr sim coverage                        every module, the least covered first
+        lehr sim coverage lehr.enforce.step      one module
+        lehr sim coverage lehr.store -o wide     a package, with the lines that are not reached
+
+    Always exits with 0.
     """
     from lehr.base.clock import SystemClock
     from lehr.testing.sim.coverage.measure import DECIDING, measure, merged, read, sources

@@ -29,15 +29,7 @@ _SHOWN = 5
 _PLAN = re.compile("plan ([a-z]+:[^:]*): ")
 
 
-@command(
-    examples="""
-    lehr sim mutants                         plant every bug
-    lehr sim mutants lost-wake-up stale-read
-    lehr sim mutants -o wide                 with the invariant that each breaks
-    lehr sim mutants --from-scratch          without the recorded findings
-    """,
-    notes="Exits with 1 if a bug is not found.",
-)
+@command()
 @click.argument("names", nargs=-1)
 @click.option(
     "--seeds", type=click.IntRange(1), default=_SEEDS, show_default=True, help="Number of histories per bug."
@@ -68,6 +60,14 @@ def mutants(
 
     NAMES are those of bugs in the Lehr repository, by default all. The recorded finding of a bug is tried
     first, then histories, scenarios and fault plans.
+
+    Examples:
+        lehr sim mutants                         plant every bug
+        lehr sim mutants lost-wake-up stale-read
+        lehr sim mutants -o wide                 with the invariant that each breaks
+        lehr sim mutants --from-scratch          without the recorded findings
+
+    Exits with 1 if a bug is not found.
     """
     from lehr.testing.sim.mutants import judge, mutation
 
@@ -89,14 +89,7 @@ def mutants(
         raise click.exceptions.Exit(1)
 
 
-@command(
-    examples="""
-    lehr sim mutant my-bug.patch                 your own bug
-    lehr sim mutant stale-read --seed 0          a bug of the repository, in one history
-    lehr sim mutant stale-read --seed 0 --show   the same, as a story
-    """,
-    notes="Exits with 0 if it is found, 1 if not, and 2 if the patch cannot be used.",
-)
+@command()
 @click.argument("patch")
 @click.option(
     "--seeds", type=click.IntRange(1), default=_SEEDS, show_default=True, help="Number of histories to try."
@@ -121,6 +114,13 @@ def mutant(
 
     PATCH is a unified diff of src/lehr, or the name of a bug in the repository of Lehr. Only
     the copy is changed.
+
+    Examples:
+        lehr sim mutant my-bug.patch                 your own bug
+        lehr sim mutant stale-read --seed 0          a bug of the repository, in one history
+        lehr sim mutant stale-read --seed 0 --show   the same, as a story
+
+    Exits with 0 if it is found, 1 if not, and 2 if the patch cannot be used.
     """
     from lehr.testing.sim.mutants import judge
     from lehr.testing.sim.mutants.mutation import find

@@ -25,14 +25,7 @@ _SHOWN = 10
 _LINES = 3
 
 
-@command(
-    examples="""
-    lehr sim plans                                          every plan of both scenarios
-    lehr sim plans hello --only "held and replaced"         plans with this in their name
-    lehr sim plans hello --only "crash after commit 17" --show
-    """,
-    notes="Exits with 1 on an alarm; every alarm prints the command that replays it.",
-)
+@command()
 @click.argument("scenarios", metavar="[SCENARIO]...", nargs=-1, type=click.Choice(_SCENARIOS))
 @click.option("--only", default="", metavar="TEXT", help="Only plans with TEXT in their name.")
 @click.option(
@@ -52,6 +45,13 @@ def plans(scenarios: tuple[str, ...], only: str, fencing: str, jobs: int, story:
     outcome; sources are damaged. The result must be that of the run without a fault, and production must
     only pass through states that it passed through there. Plans that cannot change anything are skipped
     and counted. Scenarios: hello, shakespeare.
+
+    Examples:
+        lehr sim plans                                          every plan of both scenarios
+        lehr sim plans hello --only "held and replaced"         plans with this in their name
+        lehr sim plans hello --only "crash after commit 17" --show
+
+    Exits with 1 on an alarm; every alarm prints the command that replays it.
     """
     from lehr.base.errors import LehrError
     from lehr.sdk.plugin import Fencing

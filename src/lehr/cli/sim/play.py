@@ -16,13 +16,7 @@ if TYPE_CHECKING:
     from lehr.testing.sim.script_play import Played
 
 
-@command(
-    examples="""
-    lehr sim play scenarios/*.txt
-    lehr sim play --rewrite scenarios/freeze.txt        accept its output as expected
-    lehr sim play --types my_plugin.scenarios:TYPES x.txt with asset types of your own
-    """
-)
+@command()
 @click.argument("files", nargs=-1, required=True, type=click.Path(dir_okay=False, path_type=Path))
 @click.option("--rewrite", is_flag=True, help="Rewrite the files with the actual output.")
 @click.option(
@@ -33,6 +27,11 @@ def play(files: tuple[Path, ...], rewrite: bool, types: str | None) -> int:
 
     Shows how the output differs from that in the script. Exits with 1 if it does, if an expectation is
     not met, or if an invariant is broken.
+
+    Examples:
+        lehr sim play scenarios/*.txt
+        lehr sim play --rewrite scenarios/freeze.txt        accept its output as expected
+        lehr sim play --types my_plugin.scenarios:TYPES x.txt with asset types of your own
     """
     extra = None if types is None else _extra_types(types)
     wrong = sum(not _played(path, extra, rewrite=rewrite) for path in files)

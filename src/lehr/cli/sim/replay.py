@@ -8,17 +8,18 @@ from lehr.cli.command import command
 from lehr.cli.output import output_option, show_document
 
 
-@command(
-    examples="""
-    lehr sim replay 17
-    lehr sim replay 17 -o json     with the digest of the history, and the paths taken
-    """,
-    notes="Exits with 1 if an invariant is broken.",
-)
+@command()
 @click.argument("seed", type=int)
 @output_option("text", "json")
 def replay(seed: int, form: str) -> None:
-    """Replay the history of SEED, and report which invariants it breaks."""
+    """Replay the history of SEED, and report which invariants it breaks.
+
+    Examples:
+        lehr sim replay 17
+        lehr sim replay 17 -o json     with the digest of the history, and the paths taken
+
+    Exits with 1 if an invariant is broken.
+    """
     from lehr.testing.sim.suite import play
     from lehr.testing.sim.trace import clock
 
@@ -36,18 +37,17 @@ def replay(seed: int, form: str) -> None:
         click.echo("every invariant holds", err=True)
 
 
-@command(
-    examples="""
-    lehr sim show 17
-    lehr sim show 17 --writes | less     with every write to the store
-    """
-)
+@command()
 @click.argument("seed", type=int)
 @click.option("--writes", is_flag=True, help="Also show every write to the store.")
 def show(seed: int, writes: bool) -> None:
     """Print the history of SEED: what people, machines and the control plane did, and the results.
 
     Times are virtual, counted from the start, as h:mm:ss.
+
+    Examples:
+        lehr sim show 17
+        lehr sim show 17 --writes | less     with every write to the store
     """
     from lehr.testing.sim.suite import history_of
 

@@ -22,15 +22,7 @@ _ENDLESS = 10**12
 _YEAR = 365 * 86_400.0
 
 
-@command(
-    examples="""
-    lehr sim run                          a thousand histories
-    lehr sim run --for 10m                as many as fit into ten minutes
-    lehr sim run --first 5000 --seeds 100
-    lehr sim run -o json
-    """,
-    notes="Exits with 1 if an invariant is broken; every failure prints the command that replays it.",
-)
+@command()
 @click.option("--seeds", type=click.IntRange(1), help="Number of histories.  [default: 1000]")
 @click.option(
     "--for", "longest", callback=duration, metavar="TIME", help="Run for this long instead, such as 10m."
@@ -42,6 +34,14 @@ def run(seeds: int | None, longest: float | None, first: int, jobs: int, form: s
     """Run random histories, each from its own seed, and report broken invariants.
 
     The report also lists the rare paths that no history has taken, which are therefore untested.
+
+    Examples:
+        lehr sim run                          a thousand histories
+        lehr sim run --for 10m                as many as fit into ten minutes
+        lehr sim run --first 5000 --seeds 100
+        lehr sim run -o json
+
+    Exits with 1 if an invariant is broken; every failure prints the command that replays it.
     """
     from lehr.base.clock import SystemClock
     from lehr.testing.sim.suite import play, spread

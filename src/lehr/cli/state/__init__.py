@@ -15,11 +15,6 @@ from lehr.cli.lazy import Lazy, LazyGroup
             "move": Lazy("lehr.cli.state.move:move", "Reattach the state after moving a workspace."),
         },
     },
-    examples="""
-    lehr state show
-    lehr state show -o json
-    mv ~/shop /srv/shop && cd /srv/shop && lehr state move ~/shop
-    """,
 )
 def state() -> None:
     """Show or move the folder in which Lehr stores the state of a workspace.
@@ -27,4 +22,9 @@ def state() -> None:
     It is never in the workspace, because git writes there. It is in $STATE_DIRECTORY (set by systemd), else
     in $XDG_STATE_HOME/lehr, else in /var/lib/lehr for root and ~/.local/state/lehr for other users; it is
     named after the workspace and its real path. --state names another folder.
+
+    Examples:
+        lehr state show
+        lehr state show -o json
+        mv ~/shop /srv/shop && cd /srv/shop && lehr state move ~/shop
     """

@@ -24,19 +24,19 @@ from lehr.control.state_folder import (
 )
 
 
-@command(
-    examples="""
-    mv ~/shop /srv/shop
-    cd /srv/shop && lehr state move ~/shop
-    """,
-    notes="Stop `lehr run` and the processes that it manages first.",
-)
+@command()
 @click.argument("old", metavar="OLD", type=click.Path(path_type=Path))
 @click.argument("new", metavar="[NEW]", default=".", type=click.Path(path_type=Path, file_okay=False))
 def move(old: Path, new: Path) -> None:
     """Reattach the state of the workspace at OLD to its new location NEW.
 
     OLD must be gone: two workspaces with one history would undo each other's pushes.
+
+    Examples:
+        mv ~/shop /srv/shop
+        cd /srv/shop && lehr state move ~/shop
+
+    Stop `lehr run` and the processes that it manages first.
     """
     if not (new / WORKSPACE_FILE).is_file():
         raise LehrError(

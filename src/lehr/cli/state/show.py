@@ -34,17 +34,17 @@ _MEANING = {
 }
 
 
-@command(
-    examples="""
-    lehr state show
-    cp -a "$(lehr state show -o name)" /backup/shop
-    lehr state show --state /var/lib/lehr/shop-1f2e3d4c5b6a -o json
-    """
-)
+@command()
 @output_option("text", "json", "yaml", "name")
 @state_option
 def show(form: str) -> None:
-    """Show the state folder that commands use here, the workspace it belongs to, and its content."""
+    """Show the state folder that commands use here, the workspace it belongs to, and its content.
+
+    Examples:
+        lehr state show
+        cp -a "$(lehr state show -o name)" /backup/shop
+        lehr state show --state /var/lib/lehr/shop-1f2e3d4c5b6a -o json
+    """
     from lehr import wiring
 
     folder = found_state() or workspace_state(Path.cwd(), None)

@@ -21,12 +21,13 @@ from lehr.cli.lazy import Lazy, LazyGroup
             ),
         },
     },
-    examples="""
-    lehr store check
-    lehr store prune --keep 1000 --older-than 90d --dry-run
-    lehr store export latest shop.incarnation
-    lehr store import shop.incarnation
-    """,
 )
 def store() -> None:
-    """Maintain the store: incarnations, controls, decisions, operations and the audit trail."""
+    """Maintain the store: incarnations, controls, decisions, operations and the audit trail.
+
+    Examples:
+        lehr store check
+        lehr store prune --keep 1000 --older-than 90d --dry-run
+        lehr store export latest shop.incarnation
+        lehr store import shop.incarnation
+    """

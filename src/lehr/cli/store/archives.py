@@ -14,12 +14,7 @@ from lehr.cli.stored import open_store, partition_option, running, state_folder,
 _FILE = click.Path(path_type=Path, dir_okay=False)
 
 
-@command(
-    examples="""
-    lehr store export latest shop.incarnation
-    lehr store export shop@41 /backup/shop-41.incarnation.gz
-    """
-)
+@command()
 @click.argument("incarnation")
 @click.argument("file", type=_FILE)
 @click.option("--force", is_flag=True, help="Overwrite an existing file.")
@@ -29,6 +24,10 @@ def export(incarnation: str, file: Path, force: bool) -> None:
     """Write INCARNATION (3, hello@3, latest or previous) to FILE, with all its assets and digests.
 
     The file contains checksums. It is compressed if it is large or its name ends with .gz.
+
+    Examples:
+        lehr store export latest shop.incarnation
+        lehr store export shop@41 /backup/shop-41.incarnation.gz
     """
     from lehr.store.archive import write_archive
 
@@ -43,14 +42,7 @@ def export(incarnation: str, file: Path, force: bool) -> None:
         print(f"{snapshot.header.name} exported to {file}: {snapshot.header.assets:,} assets, {size:,} bytes")
 
 
-@command(
-    "import",
-    examples="""
-    lehr store import shop.incarnation --state ~/archive
-    lehr get assets --incarnation imported:shop@41
-    lehr diff imported:shop@41 latest
-    """,
-)
+@command("import")
 @click.argument("file", type=_FILE)
 @click.option("--replace", is_flag=True, help="Replace an imported incarnation with the same name.")
 @state_option
@@ -58,6 +50,11 @@ def import_(file: Path, replace: bool) -> None:
     """Import the incarnation in FILE, to be read as imported:NAME. It never comes into force.
 
     Every digest is recomputed; a modified or incomplete file is refused as a whole.
+
+    Examples:
+        lehr store import shop.incarnation --state ~/archive
+        lehr get assets --incarnation imported:shop@41
+        lehr diff imported:shop@41 latest
     """
     from lehr.base.clock import SystemClock
     from lehr.control.lock import exclusive

@@ -15,19 +15,19 @@ from lehr.sdk.store import Store
 from lehr.wiring import registry_of
 
 
-@command(
-    examples="""
-    lehr store check
-    lehr store check --state /var/lib/lehr -o json
-    """,
-    notes="Exits with 1 if something is damaged.",
-)
+@command()
 @output_option("text", "json")
 @state_option
 def check(form: str) -> None:
     """Recompute every digest, cross-check all rows, and report all damage.
 
     Changes nothing; a `lehr run` on the same state can continue.
+
+    Examples:
+        lehr store check
+        lehr store check --state /var/lib/lehr -o json
+
+    Exits with 1 if something is damaged.
     """
     from lehr.cli.formatting import counted
     from lehr.cli.progress import bar

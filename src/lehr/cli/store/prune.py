@@ -17,7 +17,7 @@ from lehr.cli.stored import (
     state_folder,
     state_option,
 )
-from lehr.control.commands import told_of
+from lehr.control.commands import pruned_summary
 from lehr.model.asset import Partition
 from lehr.model.writes import Audit, Prune, Pruned
 from lehr.query.partition_view import choose_partition
@@ -29,13 +29,7 @@ _LEAST_SECONDS = 600.0
 _LONGEST_SECONDS = 3600.0
 
 
-@command(
-    examples="""
-    lehr store prune --dry-run
-    lehr store prune --keep 1000 --older-than 90d
-    lehr store prune --keep 100 --older-than 7d --partition shop
-    """
-)
+@command()
 @click.option(
     "--keep",
     type=click.IntRange(1),
@@ -61,6 +55,11 @@ def prune(keep: int, seconds: float, dry_run: bool) -> None:
     Whatever their age, this keeps incarnations that are pinned, in production, being pushed, or the last to
     contain an asset that is not turned down yet; also the audit trail and the headers of all incarnations.
     If a `lehr run` is active on the state, it does the pruning between its other work.
+
+    Examples:
+        lehr store prune --dry-run
+        lehr store prune --keep 1000 --older-than 90d
+        lehr store prune --keep 100 --older-than 7d --partition shop
     """
     if seconds < _LEAST_SECONDS:
         raise click.BadParameter("history younger than 10m may be in use", param_hint="--older-than")
@@ -84,7 +83,7 @@ def _wanted(store: Store, keep: int, seconds: float) -> Prune:
 
 def _tell(folder: Path, keep: int, seconds: float) -> None:
     with open_store(folder) as store:
-        print(f"dry run: {told_of(store.records.prunable(_wanted(store, keep, seconds)))}")
+        print(f"dry run: {pruned_summary(store.records.prunable(_wanted(store, keep, seconds)))}")
 
 
 def _prune_here(folder: Path, keep: int, seconds: float) -> None:
@@ -102,7 +101,7 @@ def _prune_here(folder: Path, keep: int, seconds: float) -> None:
             total = total.plus(share)
             progress.advance(share.versions + share.decisions + share.operations)
         _audit(store, wanted.partition, keep, seconds, total)
-    print(told_of(total))
+    print(pruned_summary(total))
 
 
 def _audit(store: Store, partition: Partition, keep: int, seconds: float, total: Pruned) -> None:
@@ -116,6 +115,6 @@ def _audit(store: Store, partition: Partition, keep: int, seconds: float, total:
         actor=user_name(os.getuid()),
         command="prune",
         arguments={"keep": keep, "seconds": seconds},
-        result=told_of(total),
+        result=pruned_summary(total),
     )
     store.commit([Audit(partition, entry)])

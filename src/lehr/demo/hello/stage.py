@@ -7,7 +7,7 @@ import hashlib
 from pathlib import Path
 
 from lehr.base.clock import Clock
-from lehr.demo.client import Heard, Traffic, ask
+from lehr.demo.client import Response, Traffic, ask
 from lehr.demo.narrator import Narrator
 from lehr.demo.stage import Stage
 
@@ -54,7 +54,7 @@ class HelloStage(Stage):
         """The pid of each replica."""
         return [answer.process for answer in await self.answers()]
 
-    async def answers(self) -> list[Heard]:
+    async def answers(self) -> list[Response]:
         """The answer of each replica."""
         return [await ask(port) for port in self.ports]
 

@@ -6,7 +6,7 @@ import asyncio
 from collections import Counter, deque
 
 from lehr.base.clock import Clock
-from lehr.demo.client import Connection, Heard
+from lehr.demo.client import Connection, Response
 
 _SEATS = 8
 _BETWEEN = 0.03  # seconds between an answer and the next request of a connection
@@ -32,7 +32,7 @@ class Audience:
         self.errors: Counter[tuple[str, str]] = Counter()
         self.lost = 0
         self.failures: deque[str] = deque(maxlen=_KEPT_FAILURES)
-        self.newest: Heard | None = None
+        self.newest: Response | None = None
 
     @property
     def total(self) -> int:
@@ -62,14 +62,14 @@ class Audience:
                 self._lose(f"{type(error).__name__}: {error}")
                 await self._clock.sleep(_BETWEEN)
 
-    def _count(self, heard: Heard) -> None:
-        if heard.status == 200:
-            self.answered[heard.cluster, heard.version] += 1
-            self.newest = heard
+    def _count(self, response: Response) -> None:
+        if response.status == 200:
+            self.answered[response.cluster, response.version] += 1
+            self.newest = response
         else:
-            if heard.version:
-                self.errors[heard.cluster, heard.version] += 1
-            self._lose(f"{heard.status} {heard.body.strip()}")
+            if response.version:
+                self.errors[response.cluster, response.version] += 1
+            self._lose(f"{response.status} {response.body.strip()}")
 
     def _lose(self, how: str) -> None:
         self.lost += 1

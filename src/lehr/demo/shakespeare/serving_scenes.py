@@ -17,12 +17,12 @@ async def damage(stage: ShakespeareStage) -> None:
     """Broken by hand: detected and repaired."""
     stage.narrator.say("Now we kill, stop, edit and drop things by hand, without notifying Lehr.")
     audience = stage.seated()
-    heard, lost = audience.total, audience.lost
+    answered, lost = audience.total, audience.lost
     await _replicas_killed(stage)
     await _program_stopped(stage)
     await _file_edited(stage)
     await _index_dropped(stage)
-    stage.check(audience.lost == lost, f"so far 0 of {audience.total - heard} requests were lost")
+    stage.check(audience.lost == lost, f"so far 0 of {audience.total - answered} requests were lost")
     await _envoy_killed(stage)
     await _database_stopped(stage)
     await stage.converged()

@@ -59,7 +59,7 @@ class ShakespeareStage(Stage):
             await self.audience.leave()
         await super().close(keep=keep)
 
-    def traffic_told(self) -> str:
+    def traffic_summary(self) -> str:
         audience = self.audience
         if audience is None or not audience.total:
             return ""
@@ -71,9 +71,9 @@ class ShakespeareStage(Stage):
         return f"answered  {'   '.join(counts)}   lost  {audience.lost}"
 
     def circumstances(self) -> list[str]:
-        heard = [] if self.audience is None else [f"answers: {dict(self.audience.answered)}"]
+        answers = [] if self.audience is None else [f"answers: {dict(self.audience.answered)}"]
         lost = [] if self.audience is None else [f"lost: {item}" for item in self.audience.failures]
-        return [*heard, *lost, *super().circumstances()]
+        return [*answers, *lost, *super().circumstances()]
 
     # --- the source of truth ------------------------------------------------------------
 

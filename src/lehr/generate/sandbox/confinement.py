@@ -15,7 +15,7 @@ import sys
 from collections.abc import Callable, Collection, Iterator
 from typing import TypeVar
 
-from lehr.generate.sandbox.landlock import Ruleset, version
+from lehr.generate.sandbox.landlock import Ruleset
 from lehr.generate.sandbox.seccomp import Filter
 from lehr.generate.sandbox.syscall_table import ARCHITECTURES
 from lehr.generate.sandbox.syscalls import prctl, unshare
@@ -100,14 +100,6 @@ def leave_network() -> Problems:
 def _readable() -> Iterator[str]:
     yield from dict.fromkeys(os.path.abspath(folder) for folder in sys.path if folder)
     yield from (sys.base_prefix + "/lib", *_LIBRARIES)
-
-
-def landlock_version() -> int:
-    """The kernel's version; 0 if it has none."""
-    try:
-        return version()
-    except OSError:
-        return 0
 
 
 def inactive_mechanisms() -> Problems:

@@ -38,7 +38,7 @@ class SecretDigests:
             return asset
 
         def seal(secret: Secret) -> Secret:
-            if not secret.keeper.encrypted:
+            if not secret.backend.encrypted:
                 return secret
             self._users.setdefault(secret.place, set()).add(asset.id)
             entry = self._files.get(secret.place)

@@ -64,18 +64,14 @@ def place(folder: str, name: str, content: bytes) -> None:
     """
     file = Path(folder, name)
     temporary = file.with_name(f".{file.name}.lehr-tmp")
-    try:
+    what = f"{file} cannot be written"
+    with (
+        raised_as(TransientError, what, code="BAL111"),
+        raised_as(StalledError, what, code="BAL110", fix=_MAY_WRITE, on=PermissionError),
+    ):
         file.parent.mkdir(exist_ok=True)
         temporary.write_bytes(content)
         temporary.rename(file)
-    except PermissionError as error:
-        raise StalledError(
-            f"{file} cannot be written", code="BAL110", why=error.strerror or "", fix=_MAY_WRITE
-        ) from error
-    except OSError as error:
-        raise TransientError(
-            f"{file} cannot be written", code="BAL111", why=error.strerror or str(error)
-        ) from error
 
 
 def remove(folder: str, name: str) -> None:

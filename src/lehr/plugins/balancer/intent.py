@@ -68,8 +68,8 @@ def _units(balancer: LoadBalancer, read: Reader, above: tuple[str, ...]) -> dict
     found = {}
     for item in balancer.backends.balancers:
         if item.asset in above:
-            circle = " to ".join((*above[above.index(item.asset) :], item.asset))
-            raise StalledError(f"balancers refer to each other in a cycle: {circle}", code="BAL114")
+            cycle = " to ".join((*above[above.index(item.asset) :], item.asset))
+            raise StalledError(f"balancers refer to each other in a cycle: {cycle}", code="BAL114")
         other = read.payload(AssetId(item.asset), LoadBalancer)
         behind = _units(other, read, (*above, item.asset))
         shares = {share.asset for share in other.backends.balancers if share.weight}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from lehr.base.errors import TransientError
+from lehr.base.errors import TransientError, raised_as
 from lehr.model.asset import AssetKey
 from lehr.plugins.process import launch, procfs, rpc
 from lehr.plugins.process.observation import LeftBehind, Observation, Program, State
@@ -40,7 +41,7 @@ class _Definition(msgspec.Struct):
 _definition = msgspec.json.Decoder(_Definition)
 
 
-class Sought(NamedTuple):
+class ObserveRequest(NamedTuple):
     """An asset to observe.
 
     Attributes:
@@ -54,7 +55,7 @@ class Sought(NamedTuple):
     places: dict[str, list[int]]
 
 
-def seek(root: Path, key: AssetKey, group: str | None = None, size: int = 0) -> Sought:
+def seek(root: Path, key: AssetKey, group: str | None = None, size: int = 0) -> ObserveRequest:
     """The asset with its places: replicas that are intended, and those defined on disk in any group.
 
     Args:
@@ -68,10 +69,10 @@ def seek(root: Path, key: AssetKey, group: str | None = None, size: int = 0) -> 
         indices = _defined(root / name, key) | (set(range(size)) if name == group else set())
         if indices:
             places[name] = sorted(indices)
-    return Sought(key, group, size, places)
+    return ObserveRequest(key, group, size, places)
 
 
-def observe(root: Path, assets: Mapping[int, Sought]) -> dict[int, Observation | TransientError]:
+def observe(root: Path, assets: Mapping[int, ObserveRequest]) -> dict[int, Observation | TransientError]:
     """The observed state of each asset, from one call to each supervisord and one list of processes.
 
     Args:
@@ -109,12 +110,12 @@ def underway(root: Path, key: AssetKey) -> bool:
 
 def groups(root: Path) -> set[str]:
     """Names of all groups that have files."""
-    try:
+    with (
+        raised_as(TransientError, f"cannot list {root}", code="PRO103"),
+        contextlib.suppress(FileNotFoundError),
+    ):
         return {entry.name for entry in root.iterdir() if entry.is_dir()}
-    except FileNotFoundError:
-        return set()
-    except OSError as error:
-        raise TransientError(f"cannot list {root}", code="PRO103", why=error.strerror or "") from error
+    return set()
 
 
 def state_of(information: dict[str, Any] | None) -> State:
@@ -143,7 +144,7 @@ def left_behind(
 
 
 def _observation(
-    asset: Sought, programs: list[Program], marked: Callable[[], Iterable[Marked]]
+    asset: ObserveRequest, programs: list[Program], marked: Callable[[], Iterable[Marked]]
 ) -> Observation:
     supervised = {program.index: program.since for program in programs if program.pid is not None}
     pids = (program.pid for program in programs if program.pid is not None)
@@ -160,20 +161,17 @@ def _holds(process: procfs.ProcessId, ports: tuple[int, ...]) -> bool:
 
 
 def _defined(directory: Path, key: AssetKey) -> set[int]:
-    try:
-        names = [
-            entry.stem
-            for entry in (directory / "assets" / asset_name(key)).iterdir()
-            if entry.suffix == ".ini"
-        ]
-    except FileNotFoundError:
-        return set()
-    except OSError as error:
-        raise TransientError(f"cannot list {directory}", code="PRO104", why=error.strerror or "") from error
-    return {int(name) for name in names if name.isdecimal()}
+    definitions = directory / "assets" / asset_name(key)
+    with (
+        raised_as(TransientError, f"cannot list {directory}", code="PRO104"),
+        contextlib.suppress(FileNotFoundError),
+    ):
+        names = [entry.stem for entry in definitions.iterdir() if entry.suffix == ".ini"]
+        return {int(name) for name in names if name.isdecimal()}
+    return set()
 
 
-def _ask(root: Path, *assets: Sought) -> dict[str, dict[str, Any]]:
+def _ask(root: Path, *assets: ObserveRequest) -> dict[str, dict[str, Any]]:
     """Each supervisord's answers about programs, by group and name; None where it does not run."""
     names: dict[str, list[str]] = {}
     for asset in assets:
@@ -189,7 +187,7 @@ def _ask(root: Path, *assets: Sought) -> dict[str, dict[str, Any]]:
     return found
 
 
-def _programs(root: Path, asset: Sought, answers: Mapping[str, Mapping[str, Any]]) -> list[Program]:
+def _programs(root: Path, asset: ObserveRequest, answers: Mapping[str, Mapping[str, Any]]) -> list[Program]:
     found = []
     for group, indices in asset.places.items():
         defined = _defined(root / group, asset.key)

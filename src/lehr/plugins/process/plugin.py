@@ -27,7 +27,7 @@ from lehr.model.operation import DONE, Operation, Outcome, Progress, Result
 from lehr.plugins.process import discovery, procfs
 from lehr.plugins.process.health import assess
 from lehr.plugins.process.observation import Observation, Program
-from lehr.plugins.process.observe import Sought, observe, seek, underway
+from lehr.plugins.process.observe import ObserveRequest, observe, seek, underway
 from lehr.plugins.process.payload import PROCESS, Process
 from lehr.plugins.process.plan import Action, Step, batches, differences, steps
 from lehr.plugins.process.render import Replica, render
@@ -114,7 +114,9 @@ class ProcessPlugin(AssetPlugin):
             except LehrError as error:
                 yield index, error
         sought = {index: (requests[index][0].key, *_size(replicas)) for index, replicas in intended.items()}
-        parts: dict[tuple[str, ...], dict[int, Sought]] = {}  # by groups: one that hangs delays no other
+        parts: dict[
+            tuple[str, ...], dict[int, ObserveRequest]
+        ] = {}  # by groups: one that hangs delays no other
         for index, asset in (await self._site.run(_seek_each, self._site.root, sought)).items():
             if isinstance(asset, TransientError):
                 yield index, asset
@@ -266,8 +268,8 @@ def _size(intended: Sequence[Replica]) -> tuple[str | None, int]:
 
 def _seek_each(
     root: Path, wanted: Mapping[int, tuple[AssetKey, str | None, int]]
-) -> dict[int, Sought | TransientError]:
-    found: dict[int, Sought | TransientError] = {}
+) -> dict[int, ObserveRequest | TransientError]:
+    found: dict[int, ObserveRequest | TransientError] = {}
     for index, asset in wanted.items():
         try:
             found[index] = seek(root, *asset)

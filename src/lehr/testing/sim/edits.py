@@ -70,8 +70,8 @@ def named_but_gone(contents: Contents, dice: Dice) -> Contents:
     return contents
 
 
-def circle(contents: Contents, dice: Dice) -> Contents:
-    """Three things depend on each other, in a circle."""
+def cycle(contents: Contents, dice: Dice) -> Contents:
+    """Three things depend on each other, in a cycle."""
     things = list(_things(contents).items())[:3]
     if len(things) < 3:
         return contents
@@ -103,5 +103,5 @@ BROKEN: tuple[Callable[[Contents, Dice], Contents], ...] = (
     dangling,
     empty_selector,
     named_but_gone,
-    circle,
+    cycle,
 )

@@ -43,21 +43,26 @@ async def pass_by(harness: RandomHarness) -> None:
         harness.edit()
         await harness.alive(lambda harness: harness.process.pass_time(2.0))
     for _ in range(_LIFTS):
-        for control in _standing(harness):
+        for control in standing(harness):
             await people.lift(harness, control)
     if not gentle:
         await _retry(harness, renewed)
+    await settle(harness)
+    if not gentle:
+        await _drift_unseen(harness)
+    await harness.clock.sleep(_STAYS_SECONDS)
+    harness.commits = 0.0  # or another turn begins while the last is written down
+    await come_to_rest(harness)
+
+
+async def settle(harness: RandomHarness) -> None:
+    """Approve what waits for that, until all is as it should be or must long have been."""
     began = harness.clock.monotonic()
     while harness.clock.monotonic() < began + _seconds(harness):
         await harness.clock.sleep(_LOOK_SECONDS)
         await people.approve(harness)
         if not judge(harness):
             break
-    if not gentle:
-        await _drift_unseen(harness)
-    await harness.clock.sleep(_STAYS_SECONDS)
-    harness.commits = 0.0  # or another turn begins while the last is written down
-    await _come_to_rest(harness)
 
 
 def _seconds(harness: RandomHarness) -> float:
@@ -82,7 +87,7 @@ async def _heal(harness: RandomHarness) -> None:
     await harness.alive(lambda harness: harness.process.pass_time(5.0))
 
 
-def _standing(harness: RandomHarness) -> list[Control]:
+def standing(harness: RandomHarness) -> list[Control]:
     """Anything that would hold assets for ever."""
     jumps = harness.profile.jumps
     held = [item for item in harness.controls() if item.kind is not ControlKind.APPROVAL]
@@ -134,7 +139,7 @@ async def _drift_unseen(harness: RandomHarness) -> None:
         await harness.clock.sleep(harness.profile.resync + _STAYS_SECONDS)
 
 
-async def _come_to_rest(harness: RandomHarness) -> None:
+async def come_to_rest(harness: RandomHarness) -> None:
     """A resync may be under way, and another begin while the last turns are written down.
 
     Or a chain of turndowns, each of which must stand for a time before the next one begins.

@@ -14,6 +14,8 @@ from lehr.testing.sim import selecting
 from lehr.testing.sim.dice import Dice
 from lehr.testing.virtual import EPOCH
 
+RATE_LIMIT = "lehr.RateLimit"
+
 _DAYS = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
 _CALENDAR_MINUTES = 180
 """A calendar opens and closes for so long after midnight, when a history begins; then it stays open."""
@@ -55,8 +57,8 @@ _MADE: dict[str, tuple[str, Callable[[Dice, float], dict[str, Any]]]] = {
     "observe": ("lehr.ObserveOnly", lambda dice, now: {"reason": "adoption"}),
     "calendar-1": ("lehr.Calendar", _calendar),
     "calendar-2": ("lehr.Calendar", _calendar),
-    "rate-1": ("lehr.RateLimit", _rate),
-    "rate-2": ("lehr.RateLimit", _slow_rate),
+    "rate-1": (RATE_LIMIT, _rate),
+    "rate-2": (RATE_LIMIT, _slow_rate),
     "budget-1": ("lehr.DeletionBudget", lambda dice, now: {"removals": 2, "per_seconds": 60.0}),
     "budget-2": (
         "lehr.DeletionBudget",
@@ -114,6 +116,22 @@ class Governing:
         self.assets["rate-1"] = self._made("rate-1", {"ids": ["t[0-3]"]}, group_by=["type"])
         fields = {"pushes": 3, "per": "2m", "group_by": ["type"]}
         self.assets["rate-2"] = self._made("rate-2", {"ids": ["t[4-7]"]}, **fields)
+
+    def limit_briefly(self) -> None:
+        """One limit counts all pushes together, for less time than a turn may take."""
+        fields = {"pushes": self._dice.number(1, 3), "per": self._dice.pick(("1s", "2s")), "group_by": []}
+        self.assets["rate-1"] = self._made("rate-1", {"all": True}, **fields)
+
+    def limit_removals(self) -> None:
+        """Two budgets limit removals, each for a time of its own."""
+        for name in ("budget-1", "budget-2"):
+            self.assets[name] = self._asset(name, _MADE[name][1](self._dice, self.now()))
+
+    def take_id(self, id: str) -> None:
+        """Use the id of what was a thing for a limit that holds nothing."""
+        payload = {"select": {"ids": [id]}, "pushes": 100, "per": "1s"}
+        kind = self._registry.types[RATE_LIMIT].payload
+        self.assets[id] = make_asset(AssetId(id), RATE_LIMIT, msgspec.convert(payload, kind), {})
 
     def hold_team(self, team: str) -> None:
         """Hold back assets with the label of a team, one way or another."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 from collections.abc import Callable, Collection
 from typing import Any
 
@@ -127,7 +128,7 @@ class Intent:
         kinds = [self._edit, self._edit, self._relink, self._turn_down, self._delete, self._add]
         kinds += [govern, govern, self._turn_down, self._retire, self._rename, self._revert]
         if self.guard is not UNGUARDED:
-            kinds += [self._turn_down_many] * 3
+            kinds += [self.turn_down_many] * 3
         for _ in range(self._dice.number(1, 3)):
             self._dice.pick(kinds)()
 
@@ -199,6 +200,47 @@ class Intent:
         if not self._comes_back(id):
             self.things[id].turndown = Turndown("at once", 0.0, 0.0)
 
+    def row(self, number: int, *, reading: bool = False) -> list[str]:
+        """Let some things refer each to the one before it, and nothing else to any of them.
+
+        Args:
+            reading: each reads the one before it; else it is pushed after that one.
+
+        Returns:
+            Their ids, the one that all others need first; empty where too few things stay.
+        """
+        free = [id for id in IDS if self._stays(id)]
+        while len(free) > number:
+            free.remove(self._dice.pick(free))
+        if len(free) < number:
+            return []
+        for id in free:
+            if id not in self.things:
+                self._declare(id)
+            self.things[id].destroys = False
+        for spec in self.things.values():
+            spec.keep([id for id in self.things if id not in free])
+        for id in free:
+            self.things[id].keep(())
+        for ahead, id in itertools.pairwise(free):
+            (self.things[id].reads if reading else self._order(self.things[id])).append(ahead)
+        return free
+
+    def _stays(self, id: str) -> bool:
+        """Whether a thing is declared to stay, or could be."""
+        spec = self.things.get(id)
+        return not self._comes_back(id) and (spec is None or spec.turndown is None)
+
+    def _order(self, spec: Spec) -> list[str]:
+        """The references by which things are ordered."""
+        return spec.sends_to if self._by_capacity else spec.depends_on
+
+    def turn_down_many(self) -> None:
+        """More than one change may take away, where a guard limits that."""
+        for id in list(self.things):
+            if self._dice.happens(0.6) and not self._comes_back(id):
+                self.things[id].turndown = self.things[id].turndown or Turndown("all of them", 10.0, 10.0)
+
     def was_turned_down(self, id: str) -> bool:
         """Whether a thing was ever declared with a turndown, published or not."""
         return any(id in past.things and past.things[id].turndown is not None for past in self._past)
@@ -244,7 +286,7 @@ class Intent:
     def _link(self, id: str) -> None:
         """References, only to earlier things, and to none in turndown.
 
-        In a circle none could be taken out first. A thing in turndown would be brought back for the
+        In a cycle none could be taken out first. A thing in turndown would be brought back for the
         reference, but is not notified of it.
         """
         others, spec = self._ahead_of(id), self.things[id]
@@ -263,12 +305,6 @@ class Intent:
             spec.turndown = Turndown("old", stand, fence)
         elif all(self.things[id].turndown is None for id in spec.names()):
             spec.turndown = None
-
-    def _turn_down_many(self) -> None:
-        """More than one change may take away, where a guard limits that."""
-        for id in list(self.things):
-            if self._dice.happens(0.6) and not self._comes_back(id):
-                self.things[id].turndown = self.things[id].turndown or Turndown("all of them", 10.0, 10.0)
 
     def _retire(self) -> None:
         """Turn down a thing with all its references; or take out its lines while it is fenced."""

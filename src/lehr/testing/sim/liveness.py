@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -37,7 +37,7 @@ from lehr.model.writes import (
     Write,
 )
 from lehr.testing.sim.production import Production
-from lehr.testing.sim.things import wished
+from lehr.testing.sim.things import intended_value
 from lehr.testing.sim.witness import Witness
 
 _ROUNDING = 0.01
@@ -75,6 +75,7 @@ class LivenessChecker:
     def __init__(self, witness: Witness, production: Production, registry: Registry, clock: Clock) -> None:
         self._witness = witness
         self._broken = witness.broken
+        self._production = production
         self._registry = registry
         self._clock = clock
         self._looks: dict[Place, deque[_Look]] = {}
@@ -130,7 +131,7 @@ class LivenessChecker:
         """I1: what a push carries out matches its content."""
         assets = self._witness.assets(operation.content)
         if target.goal is Goal.PRESENT and target.id in assets:
-            wanted = wished(assets, target.id, self._registry)
+            wanted = intended_value(assets, target.id, self._registry)
             if value != wanted:
                 self._broken("I1", f"{target.id} becomes {value!r}; its content is {wanted!r}")
 
@@ -196,6 +197,7 @@ class LivenessChecker:
         if result is Result.DONE and write.outcome.message and write.ledger is not None:
             self._found(write.ledger)
         if write.ledger is not None:
+            self._fenced_at.pop(operation.asset, None)  # another push fences it for its full time
             self._enter(write.ledger)
         self._in_a_row[operation.asset] += result in (Result.FAILED, Result.STALLED)
         self._told_until[operation.asset] = write.outcome.retry_at or 0.0
@@ -204,7 +206,8 @@ class LivenessChecker:
         if pardoned:
             self._excused.add(operation.asset)
         overtaken = write.outcome.message == "superseded" or self._overtaken(operation)
-        if result is not Result.FAILED or overtaken or pardoned:
+        left_behind = operation.id in self._production.running  # another process took over
+        if result is not Result.FAILED or overtaken or pardoned or left_behind:
             self._failures.pop(key, None)
             return
         self._failures[key] += 1
@@ -289,8 +292,8 @@ class LivenessChecker:
         if addon is None:
             return -math.inf
         now, stands = self._clock.now(), self._asked_since(asset.id) + addon.stand_seconds
-        # Since it was fenced first: whatever is entered again, also by another process, restarts
-        # nothing.
+        # Since its last push: whatever is entered again without one, also by another process,
+        # restarts nothing.
         fenced = self._fenced_at.get(asset.id)
         return now - (stands if fenced is None else max(stands, fenced + addon.fence_seconds))
 
@@ -341,6 +344,7 @@ class LivenessChecker:
         began = self._clock.monotonic() - (self._clock.now() - decision.at) - _ROUNDING
         for id in self._registry.dependencies(content):
             self._seen(operation, id, began, lambda diff: diff.empty)
+        self._beyond(operation, content, began)
         effects = None if decision.diff is None else decision.diff.effects
         if effects is None:
             return
@@ -368,6 +372,54 @@ class LivenessChecker:
                 found.append(asset.id)
         return found
 
+    def _beyond(self, operation: Operation, content: Asset, began: float) -> None:
+        """I3: what a dependency needs goes first, also where the dependency has nothing to do itself."""
+        assets = self._witness.assets(operation.content)
+        ahead = list(self._registry.dependencies(content))
+        met = {content.id, *ahead}
+        for id in ahead:  # which grows
+            asset = assets.get(id)
+            for further in () if asset is None else self._registry.dependencies(asset):
+                if further in assets and further not in met:
+                    ahead.append(further)
+                    self._in_place(operation, further, began)
+                met.add(further)
+
+    def _in_place(self, operation: Operation, id: AssetId, began: float) -> None:
+        """I3: an indirect dependency is as the push needs it, by its last turn or by a look."""
+        if id in self._witness.open:
+            self._broken("I3", f"{operation.asset} is pushed while {id}, which it needs indirectly, is")
+            return
+        wanted = max(operation.content, self.content_of(id, operation.governing))
+        entry = self._witness.ledger.get(id)
+        if entry is not None and self._same(id, wanted, entry):
+            return
+        looks = [
+            look
+            for goal in {Goal.PRESENT, self._goal(id, wanted)}
+            for look in self._looks.get((id, wanted, str(goal)), ())
+        ]
+        if not any(look.at >= began and look.diff.empty for look in looks):
+            self._broken(
+                "I3", f"{operation.asset} is pushed although {id}, which it needs indirectly, differs"
+            )
+
+    def content_of(self, id: AssetId, governing: int) -> int:
+        """The incarnation whose content an asset has while `governing` is the newest; 0 if it is gone."""
+        asset = self._witness.assets(governing).get(id)
+        if asset is None:
+            return 0
+        pin = self._witness.standing(ControlKind.PIN, asset, self._clock.now())
+        return governing if pin is None else pin.incarnation or 0
+
+    def _same(self, id: AssetId, sequence: int, entry: LedgerEntry) -> bool:
+        """Whether a ledger's entry is of the content that incarnation `sequence` has."""
+        now, then = self._witness.assets(sequence), self._witness.assets(entry.content)
+        if id not in now or id not in then:
+            return id not in now
+        reads = now[id].document()["payload"].get("reads", ())
+        return all(_digest(now, name) == _digest(then, name) for name in (id, *reads))
+
     def _seen(self, operation: Operation, id: AssetId, since: float, allows: Callable[[Diff], bool]) -> None:
         newest, governing = self._witness.assets().get(id), self._witness.assets(operation.governing).get(id)
         if id in self._witness.open:
@@ -389,6 +441,10 @@ class LivenessChecker:
         asset, entry = self._witness.assets(content).get(id), self._witness.ledger.get(id)
         turned_down = asset is not None and TURNDOWN in addon_names(asset)
         return entry.goal if turned_down and entry is not None else Goal.PRESENT
+
+
+def _digest(assets: Mapping[str, Asset], id: str) -> Digest | None:
+    return None if (asset := assets.get(id)) is None else asset.digest
 
 
 def _changes(diff: Diff, sign: int) -> bool:

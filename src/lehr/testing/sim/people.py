@@ -27,7 +27,7 @@ from lehr.testing.sim.governing import CALENDARS
 from lehr.testing.sim.intent import IDS
 from lehr.testing.sim.random_harness import RandomHarness, Step
 from lehr.testing.sim.source import files
-from lehr.testing.sim.things import wished
+from lehr.testing.sim.things import intended_value
 
 
 def steps() -> Sequence[Step]:
@@ -165,7 +165,7 @@ async def _make_needless(harness: RandomHarness, id: str) -> None:
     assets = harness.witness.assets()
     if id in assets and harness.dice.happens(0.5):
         harness.trace.note("drift", f"{id} is put right by hand")
-        harness.production.put(id, wished(assets, id, harness.registry))
+        harness.production.put(id, intended_value(assets, id, harness.registry))
         if harness.dice.happens(0.5):
             harness.process.hint(id)
     else:

@@ -33,13 +33,14 @@ T = TypeVar("T")
 
 
 class _Inbox:
-    """`lehr.control.plane.Listener` that hands commands over without a socket."""
+    """`lehr.control.plane.Listener` that hands commands over without a socket, as text all the same."""
 
     def __init__(self, carry_out: CarryOut) -> None:
         self._carry_out = carry_out
 
     async def take(self, request: AnyRequest, actor: str) -> Answer:
-        return await self._carry_out(request, actor)
+        answer = await self._carry_out(request, actor)
+        return msgspec.json.decode(msgspec.json.encode(answer), type=Answer)
 
     async def start(self) -> None:
         """It listens always."""
@@ -74,6 +75,7 @@ class Process:
         self.host = Host(name)
         self.store = SimulatedStore(harness.folder / "state.sqlite", harness.committed)
         self.store.broken = harness.production.broken
+        self.store.newest_epoch = lambda: harness.witness.lease.epoch
         self.plugin = SimulatedPlugin(harness.production, harness.clock, harness.traits)
         self.generation = InlineGeneration(harness.registry, harness.clock)
         self.committing = Slow(harness.clock, lambda: harness.delays(harness.commits), harness.hang)

@@ -42,13 +42,13 @@ class Kind(msgspec.Struct, frozen=True):
     """Production of one asset type.
 
     Attributes:
-        wish: intended production for a target that should be PRESENT; plain data.
+        intended: production for a target that should be PRESENT; plain data.
         effects: of going to `intended` from `observed`, which may both be None for absent:
             `effects(target, read, intended, observed)`.
     """
 
     type: str
-    wish: Callable[[Target, Reader], Any]
+    intended: Callable[[Target, Reader], Any]
     effects: Callable[[Target, Reader, Any, Any], Effects] = lambda target, read, intended, observed: (
         Effects()
     )
@@ -296,7 +296,7 @@ class SimulatedPlugin(AssetPlugin):
         if (other := production.blind.get(target.id)) is not None and other not in production.values:
             raise TransientError(blinded_by(other))
         kind = production.kinds[target.type]
-        intended, name = _wish(kind, target, read), production.name_seen(target)
+        intended, name = _intended(kind, target, read), production.name_seen(target)
         observed = production.seen(target.id) if name or not production.naming else None
         if seconds:
             await self._clock.sleep(seconds / 2)  # what was seen is old when it is reported
@@ -349,7 +349,7 @@ class SimulatedPlugin(AssetPlugin):
     async def push(self, target: Target, read: Reader, push: Push) -> Outcome:
         production, operation = self.production, push.operation
         self._reach()
-        value = _wish(production.kinds[target.type], target, read)  # may raise: nothing has begun yet
+        value = _intended(production.kinds[target.type], target, read)  # may raise: nothing has begun yet
         if not production.begin(target, operation):
             return Outcome(Result.FAILED, "a newer control plane has taken over")
         production.carries(target, operation, value)
@@ -435,11 +435,11 @@ def blinded_by(other: str) -> str:
     return f"it is reached through {other}, which is not there"
 
 
-def _wish(kind: Kind, target: Target, read: Reader) -> Any:
+def _intended(kind: Kind, target: Target, read: Reader) -> Any:
     """Intended production for the goal of `target`; None for nothing."""
     if target.goal is Goal.ABSENT:
         return None
-    value = kind.wish(target, read)
+    value = kind.intended(target, read)
     return value if target.goal is Goal.PRESENT else {str(target.goal): value}
 
 

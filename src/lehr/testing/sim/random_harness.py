@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from lehr.base.digest import Digest
 from lehr.base.errors import TransientError
 from lehr.checks import TYPES
-from lehr.control.messages import AnyRequest, Controlling, Lift, Retry
+from lehr.control.messages import AnyRequest, Controlling, Lift, Refresh, Retry
 from lehr.model.control import Control
 from lehr.model.reason import Reason
 from lehr.model.selector import parse_selector
@@ -96,6 +96,10 @@ class RandomHarness(Harness):
         for write, answer in zip(writes, answers, strict=True):
             self.liveness.committed(write, answer)
             self.witness.committed([write], [answer])
+
+    def broken(self) -> bool:
+        """Whether a rule was broken."""
+        return bool(self.witness.violations or self.production.broken)
 
     # --- the control plane -------------------------------------------------------------
 
@@ -221,11 +225,13 @@ class RandomHarness(Harness):
         """A person gives a command to the control plane."""
         if isinstance(request, Retry):
             self.liveness.retried()
-        began = self.clock.now()
+        began, edits = self.clock.now(), len(self.repository.past)
         before = self.controls()
         answer = await self.process.command(request)
         if answer.ok and isinstance(request, Lift):
             self.witness.lifted(request, before, began)
+        if answer.ok and isinstance(request, Refresh):
+            self.witness.refreshed(answer.content["sources"], self.repository.past[edits - 1 :])
         if answer.ok and isinstance(request, Controlling):
             self.witness.promised(request, answer.content["id"])
         if answer.ok and isinstance(request, Retry):

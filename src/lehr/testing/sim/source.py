@@ -51,6 +51,7 @@ class Repository:
         newest: the revision that is there now.
         unreadable: True while it cannot be read.
         telling: False while edits are not announced.
+        past: every revision that was there, oldest first.
         garble: text that cannot be encoded, if its errors contain such text.
         kept: revisions that incarnations were made from.
     """
@@ -59,6 +60,7 @@ class Repository:
         self.newest = files({})
         self.unreadable = False
         self.telling = True
+        self.past: list[str] = []
         self.kept: set[str] = set()
         self._trace = trace
         self.garble = ""
@@ -82,6 +84,7 @@ class Repository:
     def edit(self, contents: Mapping[str, bytes], what: str) -> None:
         """Replace everything by `contents`."""
         self.newest = files(contents)
+        self.past.append(self.newest.revision.revision)
         self._trace.note("edit", what)
         self.tell()
 

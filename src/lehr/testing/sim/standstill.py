@@ -10,14 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from lehr.model.asset import Asset
+from lehr.model.asset import Asset, AssetId
 from lehr.model.control import Control, ControlKind
 from lehr.model.decision import Condition, Decision, Status, Verdict
 from lehr.model.diff import Goal
 from lehr.model.reason import Reason
 from lehr.testing.sim.intent import IDS
 from lehr.testing.sim.production import blinded_by
-from lehr.testing.sim.things import wished
+from lehr.testing.sim.things import intended_value
+from lehr.testing.world import THING
 
 if TYPE_CHECKING:
     from lehr.testing.sim.random_harness import RandomHarness
@@ -34,13 +35,14 @@ _OUT_OF_CARE = (Status.TURNED_DOWN, Status.ORPHANED)
 def complaints(harness: RandomHarness) -> set[str]:
     """Assets that seem to be forgotten now, one line each, with the rule's id.
 
-    A turn may be about to notice: only a complaint that remains for some time counts.
+    A turn may be about to notice: only a complaint that remains for some time counts, so each line
+    is the same for as long as it is true.
     """
     found: set[str] = set()
     for id in IDS:
         condition, decision = harness.process.condition(id), harness.witness.decisions.get(id)
         last = harness.witness.last(id)
-        if condition is None or decision is None or last is None:
+        if condition is None or decision is None or last is None or last.type != THING:
             continue
         stands = f"{id} is {condition.status} {condition.reason}"
         found.update(
@@ -69,9 +71,9 @@ def _promise(harness: RandomHarness, id: str, condition: Condition) -> Iterator[
         yield "I8", "has no time of its next try"
     asked = harness.production.asked.get(id)
     if condition.resync is not None and asked is not None:
-        late = harness.clock.monotonic() - asked - condition.resync
-        if late > _LATE_SECONDS:
-            yield "I7", f"should have been looked at {late:.1f} s ago"
+        due = asked + condition.resync
+        if harness.clock.monotonic() > due + _LATE_SECONDS:
+            yield "I7", f"should have been looked at {due:.1f} s after the beginning"
     pushed = {operation.asset for operation in harness.production.running.values()}
     if condition.status is Status.PUSHING and id not in pushed:
         yield "I7", "its push has ended"
@@ -93,7 +95,7 @@ def _hold(  # noqa: C901 - one case for each reason
         case Reason.CONCURRENCY_LIMIT if _has_place(harness):
             yield "I9", "there are places for its push"
         case Reason.TURNDOWN_STANDS if (late := harness.liveness.late(last)) > _LATE_SECONDS:
-            yield "I7", f"its time was up {late:.1f} s ago"
+            yield "I7", f"its time was up at {now - late:.1f}"
         case Reason.LIMIT_REACHED if _within_limits(harness, last, decision):
             yield "I9", "the limits have room"
         case Reason.STILL_REFERENCED if not harness.witness.referrers(id) and _near_settled(harness, id):
@@ -209,8 +211,17 @@ def _differs(harness: RandomHarness, decision: Decision, id: str) -> bool:
         content = decision.governing
     if decision.asset in witness.assets() and "pin" not in decision.evidence:
         content = max(witness.incarnations)
+    if not _names(harness, decision, id):
+        # A push that goes back to older content does not wait for others to go back.
+        content = max(content, harness.liveness.content_of(AssetId(id), decision.governing))
     assets = witness.assets(content)
-    return not _whole(assets, id) or production.values.get(id) != wished(assets, id, harness.registry)
+    return not _whole(assets, id) or production.values.get(id) != intended_value(assets, id, harness.registry)
+
+
+def _names(harness: RandomHarness, decision: Decision, id: str) -> bool:
+    """Whether the content of an asset refers to another one directly."""
+    asset = harness.witness.assets(decision.content).get(decision.asset)
+    return asset is not None and id in {item.target for item in harness.registry.mentions(asset)}
 
 
 def _unaware(harness: RandomHarness, decision: Decision, waiting: list[Verdict]) -> Iterator[Complaint]:
@@ -244,9 +255,9 @@ def _intent(harness: RandomHarness, last: Asset, condition: Condition) -> Iterat
     if condition.status is Status.TURNED_DOWN and witness.turndown(last) is None:
         yield "I7", "its turndown is taken back"
     if condition.reason == Reason.AS_INTENDED and harness.profile.gentle and _whole(assets, id):
-        observed, wish = harness.production.values.get(id), wished(assets, id, harness.registry)
-        if observed != wish and witness.turndown(last) is None:
-            yield "I7", f"it is {observed!r} in production, not {wish!r}"
+        observed, intended = harness.production.values.get(id), intended_value(assets, id, harness.registry)
+        if observed != intended and witness.turndown(last) is None:
+            yield "I7", f"it is {observed!r} in production, not {intended!r}"
 
 
 def _pinned(harness: RandomHarness, pin: Control, last: Asset, condition: Condition) -> Iterator[Complaint]:
@@ -255,7 +266,7 @@ def _pinned(harness: RandomHarness, pin: Control, last: Asset, condition: Condit
     assets = {} if pin.incarnation is None else witness.assets(pin.incarnation)
     if condition.status is not Status.CONVERGED or not harness.profile.gentle or not _whole(assets, id):
         return
-    observed, wish = harness.production.values.get(id), wished(assets, id, harness.registry)
+    observed, intended = harness.production.values.get(id), intended_value(assets, id, harness.registry)
     turned_down = any(witness.turndown(asset) is not None for asset in (last, assets[id]))
-    if observed != wish and not turned_down:
-        yield "I7", f"it is pinned to {pin.incarnation}, and {observed!r} in production, not {wish!r}"
+    if observed != intended and not turned_down:
+        yield "I7", f"it is pinned to {pin.incarnation}, and {observed!r} in production, not {intended!r}"

@@ -41,12 +41,14 @@ class SimulatedStore:
         out_of_order: commits raise `TransientError`.
         unreadable: reads do.
         misreads: asked at each read; True lets this one raise `TransientError`.
+        misread: names of reads, the next of each of which raises `TransientError`.
         fails: asked at each commit, of what; True lets it raise `TransientError`.
         gets_to: after how many statements a commit that fails does so: SQLite itself takes them back. Where
             it has no more of them, it does not fail. None: before the first.
         dies: None, or "before", "within" or "after" the next commit.
         died: set when the control plane has died at a commit, or was killed.
         commits: how many there were.
+        newest_epoch: of the lease, whoever holds it.
         deposed: True once a commit learned that the lease is lost; broken: what it did against
             that.
     """
@@ -62,6 +64,7 @@ class SimulatedStore:
         self.out_of_order = False
         self.unreadable = False
         self.misreads: Callable[[], bool] = lambda: False
+        self.misread: set[str] = set()
         self.fails: Callable[[Sequence[Write]], bool] = lambda writes: False
         self.gets_to: Callable[[], int | None] = lambda: None
         self.dies: str | None = None
@@ -69,6 +72,8 @@ class SimulatedStore:
         self.commits = 0
         self.deposed = False
         self.broken: list[str] = []
+        self.newest_epoch: Callable[[], int] = lambda: 0
+        self._epoch = 0
         self.before: Callable[[int, Sequence[Write]], None] = lambda number, writes: None
         self.intent: Any = _Reads("intent", self)
         self.records: Any = _Reads("records", self)
@@ -126,12 +131,21 @@ class SimulatedStore:
         except LeaseLostError:
             self.deposed = True
             raise
-        if _takes_lease(writes) and not isinstance(answers[0], Refused):
-            self.deposed = False
+        self._led(writes, answers)
         self._committed(writes, answers)
         if self.dies == "after":
             self.die()
         return answers
+
+    def _led(self, writes: Sequence[Write], answers: Sequence[Any]) -> None:
+        """I5: whoever writes holds the lease."""
+        for write, answer in zip(writes, answers, strict=True):
+            if isinstance(write, TakeLease):
+                if not isinstance(answer, Refused):
+                    self._epoch, self.deposed = answer, False
+                return
+        if self._epoch < self.newest_epoch():
+            self.broken.append("I5: a process writes although another one has taken the lease")
 
     def _tear(self, writes: Sequence[Write]) -> None:
         """Carry out `writes`, and break off before they are committed: none may stay."""
@@ -190,7 +204,9 @@ class _Reads:
         store, part = self._store, self._part
 
         def reading(*args: object, **named: object) -> Any:
-            if store.unreadable or store.misreads():
+            once = name in store.misread
+            store.misread.discard(name)
+            if once or store.unreadable or store.misreads():
                 raise TransientError("the state file is locked")
             return getattr(getattr(store.read_from, part), name)(*args, **named)
 

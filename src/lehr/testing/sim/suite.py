@@ -16,7 +16,7 @@ import msgspec
 import structlog
 
 from lehr.base.digest import Digest
-from lehr.testing.sim import encounters, final_phase, people, trouble
+from lehr.testing.sim import encounters, final_phase, people, sequel, trouble
 from lehr.testing.sim.failovers import Failovers
 from lehr.testing.sim.random_harness import RandomHarness
 from lehr.testing.sim.verdict import judge, whole
@@ -45,7 +45,7 @@ class History(RandomHarness):
     In the first phase anything may happen, and every write and push is judged as it comes (safety); now
     and then nothing happens for a while, and whatever is then held must still be held by something. In
     the second phase, faults stay only where they can harm nothing else, and everything else must
-    settle within a bounded time (liveness).
+    settle within a bounded time (liveness). Some histories have a sequel (`lehr.testing.sim.sequel`).
     """
 
     @property
@@ -74,6 +74,8 @@ class History(RandomHarness):
                     await self.alive(RandomHarness.quiet_period)
             await final_phase.pass_by(self)
             self.witness.violations += [*judge(self), *whole(self)]
+            if await sequel.play(self):
+                self.witness.violations += whole(self)
             await self.close()
 
 

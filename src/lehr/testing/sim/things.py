@@ -18,11 +18,11 @@ def _value(id: AssetId, payload: Callable[[AssetId], Thing]) -> str:
     return "+".join([own.value, *(payload(AssetId(other)).value for other in own.reads)])
 
 
-def _wish(target: Target, read: Reader) -> str:
+def _intended(target: Target, read: Reader) -> str:
     return _value(target.id, lambda id: read.payload(id, Thing))
 
 
-def wished(assets: Mapping[str, Asset], id: str, registry: Registry) -> str:
+def intended_value(assets: Mapping[str, Asset], id: str, registry: Registry) -> str:
     """Intended production of a thing for an incarnation's `assets`, without asking the program."""
     return _value(AssetId(id), lambda id: registry.payload(assets[id], Thing))
 
@@ -39,4 +39,4 @@ def _number(value: Any) -> int:
     return int(value) if isinstance(value, str) and value.isdigit() else 0
 
 
-THINGS = Kind(THING, _wish, _effects)
+THINGS = Kind(THING, _intended, _effects)

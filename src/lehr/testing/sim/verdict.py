@@ -11,7 +11,7 @@ from lehr.model.reason import Reason
 from lehr.sdk.store import PrunedError
 from lehr.testing.sim.capacity import HELD
 from lehr.testing.sim.harness import Harness
-from lehr.testing.sim.things import wished
+from lehr.testing.sim.things import intended_value
 from lehr.testing.sim.witness import things
 from lehr.testing.world import PARTITION
 
@@ -136,7 +136,7 @@ def _converged(harness: Harness, asset: Asset) -> Iterator[str]:
         return
     stands = (condition.status, condition.reason)
     observed = harness.production.values.get(asset.id)
-    wanted: str | None = wished(harness.witness.assets(), asset.id, harness.registry)
+    wanted: str | None = intended_value(harness.witness.assets(), asset.id, harness.registry)
     if harness.witness.turndown(asset) is None:
         expected = (Status.CONVERGED, Reason.AS_INTENDED)
     elif harness.witness.stays(asset.id):
@@ -156,12 +156,12 @@ def _converged(harness: Harness, asset: Asset) -> Iterator[str]:
 def _departed(harness: Harness) -> list[str]:
     witness = harness.witness
     known = {asset.id for item in witness.incarnations.values() for asset in things(item.assets.values())}
-    return sorted(known - witness.assets().keys())
+    return sorted(known - {asset.id for asset in things(witness.assets().values())})
 
 
 def _left_alone_or_removed(harness: Harness, id: str) -> Iterator[str]:
     """I4: assets that left intent with a turndown are removed; released ones stay, and are reported."""
-    condition, last = harness.process.condition(id), harness.witness.last(id)
+    condition, last = harness.process.condition(id), harness.witness.last_thing(id)
     assert last is not None
     if condition is None:
         return  # It left before anybody had looked at it.

@@ -50,6 +50,7 @@ from lehr.testing.sim.intent import GUARDED
 from lehr.testing.sim.lease_judge import LeaseJudge
 from lehr.testing.sim.reached import paths_of
 from lehr.testing.sim.selecting import selected
+from lehr.testing.sim.source import NAME
 from lehr.testing.sim.trace import Trace
 from lehr.testing.world import THING
 
@@ -156,6 +157,12 @@ class Witness:
             if (asset := self.incarnations[sequence].assets.get(id)) is not None:
                 return asset
         return None
+
+    def last_thing(self, id: str) -> Asset | None:
+        """The last version in intent of the asset with production that has this id, or had it."""
+        versions = (self.incarnations[sequence].assets.get(id) for sequence in sorted(self.incarnations))
+        found = [asset for asset in versions if asset is not None and asset.type == THING]
+        return found[-1] if found else None
 
     def standing(self, kind: ControlKind, asset: Asset, now: float) -> Control | None:
         """The last active control of `kind` over an asset."""
@@ -287,6 +294,8 @@ class Witness:
             del assets[id]
             if self.turndown(before[id]) is None and id not in self.let_go and before[id].type == THING:
                 self.broken("I4", f"{id} is gone from intent, and was not turned down or let go")
+        for asset in write.candidate.upserts:
+            self._keeps_its_type(asset, before.get(asset.id))
         self._guarded(write, before, assets)
         self.incarnations[answer.sequence] = Published(answer, assets)
         self._as_declared(write, answer, assets)
@@ -306,6 +315,15 @@ class Witness:
             self.broken("I11", f"{incarnation.name} is not what its revision declares: {differing}")
         if incarnation.digest != incarnation_digest((asset.id, asset.digest) for asset in assets.values()):
             self.broken("I2", f"the digest of {incarnation.name} is not that of its assets")
+
+    def _keeps_its_type(self, asset: Asset, before: Asset | None) -> None:
+        """I4: an id is used for another type only once what it was is removed, or let go."""
+        last = before or self.last(asset.id)
+        if last is None or last.type == asset.type or self.turndown(last) is None:
+            return
+        entry = self.ledger.get(asset.id)
+        if entry is not None and entry.goal is not Goal.ABSENT:
+            self.broken("I4", f"{asset.id} becomes a {asset.type}, and is still being turned down")
 
     def _guarded(self, write: Publish, before: dict[str, Asset], after: dict[str, Asset]) -> None:
         """I4: one change takes away only so much, unless exactly that was acknowledged."""
@@ -337,6 +355,12 @@ class Witness:
                 self.broken("I12", f"{control.kind} of {control.selector} counts as lifted, and is active")
             if not meant and control.id not in self.controls:
                 self.broken("I12", f"{control.kind} of {control.selector} is gone, and was not lifted")
+
+    def refreshed(self, sources: Iterable[dict[str, str]], since: Sequence[str]) -> None:
+        """A person got the answer to a refresh: it is about what there was when they asked, or later."""
+        for source in sources:
+            if source["source"] == NAME and source["revision"] not in since:
+                self.broken("I7", "a refresh is answered by a pass over an older revision")
 
     def promised(self, request: Controlling, id: str) -> None:
         """A person was answered that control `id` is active: it is durable, and what was asked for (I12)."""

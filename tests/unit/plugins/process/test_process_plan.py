@@ -140,7 +140,7 @@ def test_a_port_of_a_superfluous_replica_is_freed_first() -> None:
     assert order(new, running(old)) == [("remove", 1), ("roll", 0)]
 
 
-def test_ports_exchanged_in_a_circle_evict_the_one_in_the_way() -> None:
+def test_ports_exchanged_in_a_cycle_evict_the_one_in_the_way() -> None:
     def swapped(up: int, down: int) -> list[Replica]:
         return replicas(2, ports=[{"name": "up", "base": up}, {"name": "down", "base": down}])
 

@@ -16,7 +16,7 @@ from lehr.sdk.store import PrunedError
 _LONGEST = 160  # characters of a line
 
 
-class Books:
+class BlameReader:
     """Versions of assets, and files of the revisions that they were made from.
 
     Attributes:
