@@ -55,7 +55,9 @@ PATTERNS: tuple[Pattern, ...] = (
         r"\bshall\b|\b(is|are|was|were) (not )?to be\b",
         "Write 'should', 'must' or 'will'.",
     ),
-    _pattern("stands", r"\b(stands?|stood|standing)\b(?! (for|by)\b)", "Write 'is active', 'is set' or 'is'."),
+    _pattern(
+        "stands", r"\b(stands?|stood|standing)\b(?! (for|by)\b)", "Write 'is active', 'is set' or 'is'."
+    ),
     _pattern("beside", r"\bbeside\b", "Write 'next to'."),
     _pattern("by itself", r"\b(by|of) (itself|themselves)\b", "Write 'automatically', or drop it."),
     _pattern("meanwhile", r"\bmeanwhile\b", "Write 'while' with what happens, or 'until then'."),
