@@ -219,9 +219,13 @@ def _differs(harness: RandomHarness, decision: Decision, id: str) -> bool:
 
 
 def _names(harness: RandomHarness, decision: Decision, id: str) -> bool:
-    """Whether the content of an asset refers to another one directly."""
-    asset = harness.witness.assets(decision.content).get(decision.asset)
-    return asset is not None and id in {item.target for item in harness.registry.mentions(asset)}
+    """Whether the content of an asset refers to another one directly, or that one to it."""
+    assets = harness.witness.assets(decision.content)
+    pairs = ((decision.asset, id), (id, decision.asset))
+    return any(
+        one in assets and other in {item.target for item in harness.registry.mentions(assets[one])}
+        for one, other in pairs
+    )
 
 
 def _unaware(harness: RandomHarness, decision: Decision, waiting: list[Verdict]) -> Iterator[Complaint]:
