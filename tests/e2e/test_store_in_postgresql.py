@@ -172,7 +172,7 @@ def test_of_two_over_one_store_the_second_stands_by_until_the_first_ends(
             assert f"standing by, process {second.pid}: " in status
             assert f":{shop.state} enforces partition shop" in status
             other.lehr("pause", "motd", "--reason", "why not").failed(
-                "error[CTL122]", "enforces partition shop"
+                "error[CTL136]", "enforces partition shop"
             )
             waits = other.lehr("why", "motd").out
             assert "AsIntended" in waits

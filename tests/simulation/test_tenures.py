@@ -68,7 +68,7 @@ def test_a_process_whose_lease_is_taken_stands_by_and_begins_anew(tmp_path: Path
         with pytest.raises(StandingByError):
             await process.run(plane.refresh())
         refused = await process.command(Pause(selector="all", reason="because", seconds=None))
-        assert (refused.ok, refused.code) == (False, "CTL122")
+        assert (refused.ok, refused.code) == (False, "CTL136")
         assert (await process.command(Report())).content["state"]["standby"] == plane.standby
         await harness.clock.sleep(20.0)
         assert (before.turns, process.enforcer.turns) == (turns, 0), "its slots have stopped"

@@ -80,7 +80,7 @@ class Commander:
         standby = self._run_state().standby
         if standby and not isinstance(request, Report):
             fix = "send it to the process that enforces the partition"
-            return Answer(False, "this process does not enforce the partition", standby, fix, "CTL122")
+            return Answer(False, "this process does not enforce the partition", standby, fix, "CTL136")
         try:
             answer = await self._dispatch(request, actor)
         except LehrError as error:

@@ -177,7 +177,7 @@ class ControlPlane:
     def _require_lease(self) -> None:
         if self.standby:
             raise StandingByError(
-                "this process does not enforce the partition", code="CTL122", why=self.standby
+                "this process does not enforce the partition", code="CTL136", why=self.standby
             )
 
     def state(self) -> RunState:

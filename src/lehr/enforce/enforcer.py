@@ -136,7 +136,8 @@ class Enforcer:
         now = self._runtime.clock.now()
         [taken] = await self._committer.ask(TakeLease(self.partition, owner, now))
         if isinstance(taken, Refused):
-            raise LeaseHeldError(taken.message, until=now if taken.until is None else taken.until)
+            until = now if taken.until is None else taken.until
+            raise LeaseHeldError(taken.message, until=until, code="ENF108")
         self._turns.epoch = taken
         self._committer.under(self._lease())
         self._spawn(self._wakeups.follow_agenda(), "agenda", self._loop_ended)

@@ -341,7 +341,8 @@ class Turns:
         try:
             read = await self._push_reader(target, compared)
             if not self._committer.may_start:
-                raise TransientError("the push was not started", why="the lease could not be renewed in time")
+                why = "the lease could not be renewed in time"
+                raise TransientError("the push was not started", code="ENF109", why=why)
         except LehrError as error:
             outcome = Outcome(Result.FAILED, str(error))
         else:

@@ -1,7 +1,7 @@
 """The sequel of some random histories: events that meet after everything has settled.
 
-What happens before has dice of its own, so a history is the same up to here with and without a sequel.
-In a world at rest, one cause has one effect: whatever does not settle again was forgotten then.
+All events before it have dice of its own, so a history is the same up to here with and without a sequel.
+In a world at rest, one cause has one effect: an asset that does not settle again was forgotten then.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def has_sequel(seed: int) -> bool:
 
 
 def encounters_of(seed: int) -> list[Step]:
-    """What happens in the sequel of `seed`, in this order."""
+    """The events in the sequel of `seed`, in this order."""
     dice = Dice(seed ^ _SALT ^ 1)
     return [dice.pick(ENCOUNTERS) for _ in range(_ENCOUNTERS)]
 

@@ -72,7 +72,7 @@ async def _leave_together(harness: RandomHarness) -> None:
 
 
 async def _needed_again(harness: RandomHarness) -> None:
-    """Things that need each other are removed, and then some of them are to be there again."""
+    """Things that need each other are removed, and then some of them must be there again."""
     ids = harness.intent.row(3, reading=True)
     for id in ids:
         _turn_down(harness, id)
@@ -193,7 +193,7 @@ async def _pin(harness: RandomHarness, id: str, incarnation: int) -> None:
 
 
 async def _look_in_vain(harness: RandomHarness) -> None:
-    """What a thing needs cannot be looked at for a while, just when the thing is edited."""
+    """A dependency cannot be looked at for a while, just when the thing that needs it is edited."""
     ids = harness.intent.row(harness.dice.number(2, 3), reading=harness.dice.happens(0.2))
     if not ids:
         return

@@ -48,7 +48,7 @@ class SimulatedStore:
         dies: None, or "before", "within" or "after" the next commit.
         died: set when the control plane has died at a commit, or was killed.
         commits: how many there were.
-        newest_epoch: of the lease, whoever holds it.
+        newest_epoch: of the lease, of any process.
         deposed: True once a commit learned that the lease is lost; broken: what it did against
             that.
     """
@@ -138,7 +138,7 @@ class SimulatedStore:
         return answers
 
     def _led(self, writes: Sequence[Write], answers: Sequence[Any]) -> None:
-        """I5: whoever writes holds the lease."""
+        """I5: a process that writes has the lease."""
         for write, answer in zip(writes, answers, strict=True):
             if isinstance(write, TakeLease):
                 if not isinstance(answer, Refused):
