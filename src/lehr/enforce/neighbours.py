@@ -63,7 +63,7 @@ class Neighbours:
         return 0 if newest is None else pin(newest, governing, controls).content
 
     async def look(
-        self, id: AssetId, sequence: int, governing: int, *, settled: bool = False
+        self, id: AssetId, sequence: int, governing: int, *, settled: bool = False, needed: bool = False
     ) -> tuple[Diff, Digest | None] | None:
         """Compare an asset of `sequence`, using its digest in `governing`.
 
@@ -75,8 +75,9 @@ class Neighbours:
 
         Args:
             settled: do not ask the plugin where the last turn of the asset found this content in place.
+            needed: the asset must be present, however far its turndown has come: it goes back for this.
         """
-        known = await self.lookups.run(partial(self._known, id, sequence, governing, settled))
+        known = await self.lookups.run(partial(self._known, id, sequence, governing, settled, needed))
         if known is None:
             return None
         found, newest = known
@@ -85,8 +86,10 @@ class Neighbours:
         lane = self._lanes.get(found.type)
         if lane is None:
             return Diff((Change("plugin", "serving", None),), _UNKNOWN), newest
-        target = Target(self._partition, id, found.type, sequence, self._reached(found))
-        if (slot := self._slots.get(id)) is not None:
+        slot = self._slots.get(id)
+        goal = Goal.PRESENT if needed and slot is not None else self._reached(found)
+        target = Target(self._partition, id, found.type, sequence, goal)
+        if slot is not None:
             target = slot.state.identified(target)
         compared, _read = await self.compare(lane, target)
         if isinstance(compared, DiffFailed):
@@ -94,7 +97,7 @@ class Neighbours:
         return compared.diff, newest
 
     def _known(
-        self, id: AssetId, sequence: int, governing: int, settled: bool
+        self, id: AssetId, sequence: int, governing: int, settled: bool, needed: bool
     ) -> tuple[Diff | Asset, Digest | None] | None:
         """How the asset differs, if that is known without its plugin, and else the asset."""
         asset = self.asset(id, sequence)
@@ -105,12 +108,14 @@ class Neighbours:
         slot = self._slots.get(id)
         if slot is not None and slot.may_be_pushing:
             return UNDER_WAY, newest
-        if settled and (slot is None or self._is_in_place(slot, asset, sequence)):
+        if settled and (slot is None or self._is_in_place(slot, asset, sequence, needed)):
             return NO_DIFF, newest
         return asset, newest
 
-    def _is_in_place(self, slot: Slot, asset: Asset, sequence: int) -> bool:
+    def _is_in_place(self, slot: Slot, asset: Asset, sequence: int, needed: bool) -> bool:
         """Whether the last turn of `slot` left nothing to do, and was about `asset` as `sequence` has it."""
+        if needed and self.was_removed(asset.id):
+            return False
         ledger, read = slot.state.ledger, self.reader(asset.id, sequence)
         for id in slot.reads:
             read.asset(id)

@@ -59,6 +59,7 @@ class TurnCheckReader:
         self._on_look = on_look
         self._on_difference = on_difference
         stays = view.goal is Goal.PRESENT
+        self._stays = stays
         self._sequence = view.pinning.content if stays else view.governing
         # An asset that leaves waits for the newest version of others, even where a pin still holds them back.
         self._pins = governance.active_controls(view.now) if stays else ()
@@ -128,7 +129,8 @@ class TurnCheckReader:
                 # A push that goes back to older content does not wait for others to go back.
                 content = partial(self._neighbours.content_of, id, governing, self._pins)
                 sequence = max(sequence, await self._lookups.run(content))
-            found = await self._neighbours.look(id, sequence, governing, settled=settled)
+            look = self._neighbours.look
+            found = await look(id, sequence, governing, settled=settled, needed=self._stays)
             self._looked[id, settled] = None if found is None else found[0]
             if found is not None and not found[0].empty:
                 self._on_difference(id)

@@ -72,7 +72,7 @@ async def _leave_together(harness: RandomHarness) -> None:
 
 
 async def _needed_again(harness: RandomHarness) -> None:
-    """Things that need each other are removed, and then some of them must be there again."""
+    """Things that need each other are removed, and then some of them are needed again."""
     ids = harness.intent.row(3, reading=True)
     for id in ids:
         _turn_down(harness, id)
