@@ -59,7 +59,7 @@ class Neighbourhood:
     lookups = None
 
     async def look(
-        self, id: AssetId, sequence: int, governing: int, *, settled: bool
+        self, id: AssetId, sequence: int, governing: int, *, settled: bool, needed: bool
     ) -> tuple[Diff, Digest | None] | None:
         return (DIFFS[id], Digest(f"digest of {id}")) if id in DIFFS else None
 
