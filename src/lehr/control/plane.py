@@ -311,7 +311,7 @@ class ControlPlane:
         try:
             await self.refresh()
             self._waits = False
-        except StandingByError:
+        except (StandingByError, LeaseLostError):
             pass  # the source is looked at again when this process takes over
         except TransientError as error:
             if not self._waits:
