@@ -75,7 +75,7 @@ class Neighbours:
 
         Args:
             settled: do not ask the plugin where the last turn of the asset found this content in place.
-            needed: the asset must be present, however far its turndown has come: it goes back for this.
+            needed: by an asset that stays: where its turndown goes back, it is compared as present.
         """
         known = await self.lookups.run(partial(self._known, id, sequence, governing, settled, needed))
         if known is None:
@@ -86,20 +86,15 @@ class Neighbours:
         lane = self._lanes.get(found.type)
         if lane is None:
             return Diff((Change("plugin", "serving", None),), _UNKNOWN), newest
-        slot = self._slots.get(id)
-        goal = Goal.PRESENT if needed and slot is not None else self._reached(found)
-        target = Target(self._partition, id, found.type, sequence, goal)
-        if slot is not None:
-            target = slot.state.identified(target)
-        compared, _read = await self.compare(lane, target)
+        compared, _read = await self.compare(lane, found)
         if isinstance(compared, DiffFailed):
             return Diff((Change("observed", "known", compared.message),), _UNKNOWN), newest
         return compared.diff, newest
 
     def _known(
         self, id: AssetId, sequence: int, governing: int, settled: bool, needed: bool
-    ) -> tuple[Diff | Asset, Digest | None] | None:
-        """How the asset differs, if that is known without its plugin, and else the asset."""
+    ) -> tuple[Diff | Target, Digest | None] | None:
+        """How the asset differs, if that is known without its plugin, and else what to compare."""
         asset = self.asset(id, sequence)
         if asset is None:
             return None
@@ -108,14 +103,16 @@ class Neighbours:
         slot = self._slots.get(id)
         if slot is not None and slot.may_be_pushing:
             return UNDER_WAY, newest
-        if settled and (slot is None or self._is_in_place(slot, asset, sequence, needed)):
+        reached = self._reached(asset)
+        returns = needed and slot is not None and reached is not Goal.PRESENT and self.needing(id, governing)
+        if settled and not returns and (slot is None or self._is_in_place(slot, asset, sequence)):
             return NO_DIFF, newest
-        return asset, newest
+        goal = Goal.PRESENT if returns else reached
+        target = Target(self._partition, id, asset.type, sequence, goal)
+        return (target if slot is None else slot.state.identified(target)), newest
 
-    def _is_in_place(self, slot: Slot, asset: Asset, sequence: int, needed: bool) -> bool:
+    def _is_in_place(self, slot: Slot, asset: Asset, sequence: int) -> bool:
         """Whether the last turn of `slot` left nothing to do, and was about `asset` as `sequence` has it."""
-        if needed and self.was_removed(asset.id):
-            return False
         ledger, read = slot.state.ledger, self.reader(asset.id, sequence)
         for id in slot.reads:
             read.asset(id)
