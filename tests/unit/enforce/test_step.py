@@ -759,3 +759,11 @@ def test_what_an_asset_must_not_change_is_not_pushed_and_said(reason: str, unblo
     assert condition(effects).message == refused.message
     assert unblock in condition(effects).unblock
     assert (rest(effects).delay, rest(effects).wait_for) == (60.0, ("motd",))
+
+
+def test_new_content_of_what_is_fenced_already_does_not_start_the_fence_anew() -> None:
+    fenced = replace(entry(content_digest=digest("older"), goal=Goal.FENCED), at=EPOCH - 60)
+    for known, at in ((fenced, EPOCH - 60), (replace(fenced, goal=Goal.DRAINED), EPOCH)):
+        state, _ = after(State(ledger=known), Begin(view(goal=Goal.FENCED)), diffed(NO_DIFF))
+        assert state.ledger is not None
+        assert (state.ledger.goal, state.ledger.content_digest, state.ledger.at) == (Goal.FENCED, CONTENT, at)
