@@ -327,7 +327,7 @@ def _converged(state: State) -> StepResult:
         state, writes = _keep_handle(state, "")
     entry = state.ledger
     if entry is None or entry.content_digest != digest or entry.goal is not view.goal:
-        # What is fenced already has not been fenced anew: no push was necessary.
+        # What is fenced already is not fenced again: no push was necessary.
         fenced = entry is not None and entry.goal is view.goal is Goal.FENCED
         at = entry.at if entry is not None and fenced else view.now
         entry = LedgerEntry(
