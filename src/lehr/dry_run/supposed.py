@@ -66,7 +66,10 @@ class Supposed:
         return self._is_pushing(id)
 
     def controls(self, partition: Partition, now: float) -> Sequence[Control]:
-        return self._governance.active_controls(now)
+        return [control for control in self._governance.controls if control.is_active(now)]
+
+    def controls_changed_since(self, partition: Partition, version: int) -> Sequence[Control]:
+        return ()
 
     def usage(self, limit: Reservation, now: float, but: str) -> tuple[int, float | None]:
         used, until = self._records.usage(limit, now, but)

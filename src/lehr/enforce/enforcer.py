@@ -378,7 +378,9 @@ class Enforcer:
         slots = self._wakeups.slots
         if selector.all:
             return list(slots)
-        known = [(slot.key, slot.type) for slot in slots.values()]
+        known = [(slot.key, slot.type) for id, slot in slots.items() if selector.may_name(id)]
+        if not selector.types and not selector.labels:
+            return [key.id for key, _type in known]
         found = await self._runtime.reading.run(selected, self._runtime.store.intent, known, selector)
         return [id for id in found if id in slots]
 
@@ -407,7 +409,7 @@ class Enforcer:
         last = self._lookups.last_known(slot.key, slot.type)
         if last is None or self._turns.governance is None:
             return False
-        controls = self._turns.governance.active_controls(self._runtime.clock.now())
+        controls = self._turns.governance.controls_over(slot.key.id, self._runtime.clock.now())
         return pin(last[0], last[1], controls).pin is not None
 
     def pushes(self) -> list[tuple[Operation, str]]:

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 import msgspec
 
 from lehr.base.digest import Digest
-from lehr.model.asset import Asset, Partition
+from lehr.model.asset import Asset, AssetId, Partition
 from lehr.model.control import Control
+from lehr.model.control_index import ControlIndex
 from lehr.model.decision import Reservation
 from lehr.model.governance import DELETION_BUDGET, OBSERVE_ONLY, DeletionBudget, ObserveOnly
 from lehr.model.incarnation import Incarnation
@@ -24,7 +25,7 @@ class Governance(msgspec.Struct, frozen=True):
     incarnation: Incarnation
     assets: dict[str, tuple[Asset, ...]]
     controls_version: int
-    controls: tuple[Control, ...]
+    controls: ControlIndex
     observed: tuple[ObserveOnly, ...]
     removals: tuple[Reservation, ...]
 
@@ -40,11 +41,9 @@ class Governance(msgspec.Struct, frozen=True):
         """Governing assets of one type, by id."""
         return self.assets.get(type, ())
 
-    def active_controls(self, now: float) -> Sequence[Control]:
-        """Controls that have not expired."""
-        if not self.controls:
-            return self.controls
-        return [control for control in self.controls if control.is_active(now)]
+    def controls_over(self, id: AssetId, now: float) -> Sequence[Control]:
+        """The unexpired controls that may select an asset, in the order in which they were set."""
+        return self.controls.over(id, now)
 
     def observe(self, asset: Asset) -> str | None:
         """Why `asset` is only observed; None when it is not."""
@@ -66,7 +65,7 @@ def load(store: Store, registry: Registry, incarnation: Incarnation, now: float)
         incarnation,
         {type: tuple(found) for type, found in assets.items()},
         version,
-        tuple(controls),
+        ControlIndex(controls),
         tuple(registry.payload(asset, ObserveOnly) for asset in assets.get(OBSERVE_ONLY, ())),
         _removals(partition, [registry.payload(a, DeletionBudget) for a in assets.get(DELETION_BUDGET, ())]),
     )

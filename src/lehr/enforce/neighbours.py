@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from msgspec.structs import replace
@@ -28,6 +28,14 @@ _UNKNOWN = Effects(capacity=None)
 
 UNDER_WAY = Diff((Change("push", "ended", "under way"),), _UNKNOWN)
 """How an asset differs while a push of it is, or may be, under way."""
+
+ControlsOver = Callable[[AssetId], Sequence[Control]]
+"""The controls that may select an asset, in the order in which they were set."""
+
+
+def no_controls(id: AssetId) -> Sequence[Control]:
+    """`ControlsOver` for those who ignore controls."""
+    return ()
 
 
 class Neighbours:
@@ -57,10 +65,10 @@ class Neighbours:
         """An asset as `sequence` has it."""
         return self.lookups.asset(AssetKey(self._partition, id), sequence)
 
-    def content_of(self, id: AssetId, governing: int, controls: Sequence[Control]) -> int:
-        """The incarnation whose content an asset has, by its pin among `controls`; 0 if it is gone."""
+    def content_of(self, id: AssetId, governing: int, controls_over: ControlsOver) -> int:
+        """The incarnation whose content an asset has, by its pin if it has one; 0 if it is gone."""
         newest = self.asset(id, governing)
-        return 0 if newest is None else pin(newest, governing, controls).content
+        return 0 if newest is None else pin(newest, governing, controls_over(id)).content
 
     async def look(
         self, id: AssetId, sequence: int, governing: int, *, settled: bool = False, needed: bool = False
@@ -165,17 +173,19 @@ class Neighbours:
             return Goal.ABSENT  # it has left, and intent has let go of it since
         return Goal.PRESENT if slot.state.ledger is None else slot.state.ledger.goal
 
-    def referrers(self, id: AssetId, sequence: int, controls: Sequence[Control] = ()) -> list[Referrer]:
+    def referrers(
+        self, id: AssetId, sequence: int, controls_over: ControlsOver = no_controls
+    ) -> list[Referrer]:
         """Assets of incarnation `sequence` that refer, or once referred, to `id`, and have not left.
 
-        Each is as its pin among `controls` keeps it: it runs that, not its newest version.
+        Each is as its pin keeps it: it runs that, not its newest version.
         """
         found = []
         for other in self.lookups.past_and_present_referrers(AssetKey(self._partition, id)):
             key = AssetKey(self._partition, other)
             newest = self.lookups.asset(key, sequence)
             if newest is not None and other != id and not self.has_left(other, sequence):
-                content = pin(newest, sequence, controls).content
+                content = pin(newest, sequence, controls_over(other)).content
                 asset = newest if content == sequence else self.lookups.asset(key, content) or newest
                 mentions = tuple(item for item in self.registry.mentions(asset) if item.target == id)
                 found.append(Referrer(asset, mentions))

@@ -202,6 +202,7 @@ class Checked(msgspec.Struct, frozen=True):
     Attributes:
         operation_id: for the push, if it is admitted.
         looked_at: assets that were looked at, with their digests in the newest incarnation.
+        others: assets whose pins the verdicts rest on.
         cycle: ids, if the assets that it waits for wait for it in turn.
     """
 
@@ -209,6 +210,7 @@ class Checked(msgspec.Struct, frozen=True):
     operation_id: str
     looked_at: tuple[tuple[AssetId, Digest | None], ...] = ()
     cycle: tuple[AssetId, ...] = ()
+    others: tuple[AssetId, ...] = ()
 
 
 class Admitted(msgspec.Struct, frozen=True):

@@ -48,7 +48,7 @@ from lehr.enforce.state import (
     Turn,
     View,
 )
-from lehr.model.asset import AssetId
+from lehr.model.asset import Asset, AssetId
 from lehr.model.decision import Condition, Reservation, Status
 from lehr.model.diff import Diff, Goal, Target
 from lehr.model.handle import Handle
@@ -457,12 +457,23 @@ def _ask_admission(state: State, event: Checked) -> AskAdmission:
         reservations += view.removals
     admit = Admit(
         operation,
-        Basis(view.newest_digest, view.governance, view.controls, event.looked_at),
+        Basis(
+            view.newest_digest,
+            view.governance,
+            view.controls,
+            event.looked_at,
+            _versions(view),
+            event.others,
+        ),
         tuple(reservations),
         _needs_approval(view, diff),
         decision_of(state, pushing_condition(operation), operation=operation.id),
     )
     return AskAdmission(admit, retry=state.trouble.failures + state.trouble.ineffective > 0)
+
+
+def _versions(view: View) -> tuple[Asset, ...]:
+    return tuple(asset for asset in (view.newest, view.asset) if asset is not None)
 
 
 def _purpose(state: State) -> Purpose:

@@ -12,7 +12,7 @@ import structlog
 from lehr.base.digest import Digest
 from lehr.base.errors import NeedError
 from lehr.enforce.governance import Governance
-from lehr.enforce.neighbours import UNDER_WAY, Neighbours
+from lehr.enforce.neighbours import UNDER_WAY, Neighbours, no_controls
 from lehr.enforce.plugin_errors import FAILURES, one_line, reraise_if_cancelled, storable
 from lehr.enforce.state import View
 from lehr.model.asset import Asset, AssetId
@@ -36,6 +36,7 @@ class TurnCheckReader:
     Attributes:
         looked_at: assets that were looked at, with their digests in the newest incarnation;
             admission ensures that these are still current, and that no push of them is under way.
+        others: assets whose pins the verdicts rest on.
     """
 
     def __init__(
@@ -62,11 +63,12 @@ class TurnCheckReader:
         self._stays = stays
         self._sequence = view.pinning.content if stays else view.governing
         # An asset that leaves waits for the newest version of others, even where a pin still holds them back.
-        self._pins = governance.active_controls(view.now) if stays else ()
+        self._controls_over = partial(governance.controls_over, now=view.now) if stays else no_controls
         self._looked: dict[tuple[AssetId, bool], Diff | None] = {}
         self._found: dict[Hashable, Any] = {}
         self._missed: dict[Hashable, Callable[[], Any]] = {}
         self.looked_at: dict[AssetId, Digest | None] = {}
+        self.others: dict[AssetId, None] = {}
 
     def payload(self, asset: Asset, kind: type[T]) -> T:
         return self._neighbours.registry.payload(asset, kind)
@@ -81,7 +83,7 @@ class TurnCheckReader:
         return self._governance.of_type(type)
 
     def controls(self) -> Sequence[Control]:
-        return self._governance.active_controls(self._view.now)
+        return self._governance.controls_over(self._view.key.id, self._view.now)
 
     def usage(self, reservation: Reservation) -> tuple[int, float | None]:
         found: tuple[int, float | None] = self._look(
@@ -127,7 +129,8 @@ class TurnCheckReader:
             governing, sequence = self._view.governing, self._sequence
             if settled:
                 # A push that goes back to older content does not wait for others to go back.
-                content = partial(self._neighbours.content_of, id, governing, self._pins)
+                self.others[id] = None
+                content = partial(self._neighbours.content_of, id, governing, self._controls_over)
                 sequence = max(sequence, await self._lookups.run(content))
             look = self._neighbours.look
             found = await look(id, sequence, governing, settled=settled, needed=self._stays)
@@ -147,8 +150,9 @@ class TurnCheckReader:
     def referrers(self) -> Sequence[Referrer]:
         own, governing = self._view.key.id, self._view.governing
         found: Sequence[Referrer] = self._look(
-            "referrers", partial(self._neighbours.referrers, own, governing, self._pins)
+            "referrers", partial(self._neighbours.referrers, own, governing, self._controls_over)
         )
+        self.others.update(dict.fromkeys(referrer.asset.id for referrer in found))
         return found
 
 

@@ -289,6 +289,7 @@ class Turns:
             self._runtime.chance.identifier(view.now),
             tuple(reader.looked_at.items()),
             self._neighbours.cycle(slot, verdicts),
+            tuple(reader.others),
         )
 
     async def _ask_admission(self, slot: Slot, effect: AskAdmission) -> Admitted | NotAdmitted | Deferred:

@@ -58,7 +58,7 @@ class Viewer:
         """
         now, governing = self._clock.now(), governance.sequence
         last, came_with = self._last(slot, governing)
-        pinning = pin(last, governing, governance.active_controls(now))
+        pinning = pin(last, governing, governance.controls_over(last.id, now))
         asset: Asset | None = last
         # To search the bytes takes a tenth of decoding them, and hardly any asset is turned down.
         asked = self._registry.addon(last, TURNDOWN, Turndown) if _TURNDOWN in last.body else None

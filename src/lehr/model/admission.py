@@ -57,6 +57,10 @@ class Grounds(Protocol):
         """The controls that are set at `now`, in the order in which they were given."""
         ...
 
+    def controls_changed_since(self, partition: Partition, version: int) -> Sequence[Control]:
+        """The controls that were set or lifted after this version of the controls."""
+        ...
+
     def usage(self, limit: Reservation, now: float, but: str) -> tuple[int, float | None]:
         """How many shares count against a limit, `but` this holder's, and when the oldest stops counting."""
         ...
@@ -88,7 +92,10 @@ def _changed_basis(write: Admit, grounds: Grounds) -> Refused | None:
         return Refused(
             Reason.GOVERNANCE_CHANGED, "checks, limits or freezes were changed by a new incarnation"
         )
-    if controls != basis.controls:
+    if controls != basis.controls and any(
+        basis.rests_on(control.selector)
+        for control in grounds.controls_changed_since(operation.partition, basis.controls)
+    ):
         return Refused(
             Reason.CONTROLS_CHANGED, "controls were set or lifted (pause, freeze, pin, approval or override)"
         )

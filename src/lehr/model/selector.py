@@ -51,9 +51,13 @@ class Selector(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """True when assets of this type can be selected, whatever their ids and labels."""
         return not self.types or _any(self.types, type)
 
+    def may_name(self, id: AssetId) -> bool:
+        """True when the asset with this id can be selected, whatever its type and labels."""
+        return not self.ids or _any(self.ids, id)
+
     def may_select(self, id: AssetId, type: str) -> bool:
         """True when an asset of this id and type is selected, or would be with the right labels."""
-        return self.may_match(type) and (not self.ids or _any(self.ids, id))
+        return self.may_match(type) and self.may_name(id)
 
     def _labels_match(self, asset: Asset) -> bool:
         raw = addon_names(asset).get(LABELS)

@@ -11,7 +11,7 @@ import msgspec
 
 from lehr.base.digest import Digest
 from lehr.base.errors import StalledError
-from lehr.model.asset import AssetId, AssetKey, Partition
+from lehr.model.asset import Asset, AssetId, AssetKey, Partition
 from lehr.model.attempt import Attempt
 from lehr.model.control import AuditEntry, Control
 from lehr.model.decision import Condition, Decision, Reservation
@@ -19,6 +19,7 @@ from lehr.model.handle import Handle
 from lehr.model.incarnation import Candidate
 from lehr.model.lease import LEASE_SECONDS, WHOLE
 from lehr.model.operation import LedgerEntry, Operation, Outcome
+from lehr.model.selector import Selector
 from lehr.model.types import Mention
 
 
@@ -55,15 +56,26 @@ class Basis(msgspec.Struct, frozen=True):
     Attributes:
         newest_digest: the asset's digest in the newest incarnation; None if it is not there.
         governance: digest of the governing assets.
-        controls: version of the partition's controls.
+        controls: version of the partition's controls. Of those set or lifted since, only the ones that may
+            select the asset, or one of `others`, matter.
         looked_at: assets that were looked at, with their digests in the newest incarnation; none of
             them may be in the middle of a push.
+        versions: the asset as intent last had it, and as this push has it: controls select by these.
+            Without any, every control may select it.
+        others: assets whose pins the verdicts rest on.
     """
 
     newest_digest: Digest | None
     governance: Digest
     controls: int
     looked_at: tuple[tuple[AssetId, Digest | None], ...] = ()
+    versions: tuple[Asset, ...] = ()
+    others: tuple[AssetId, ...] = ()
+
+    def rests_on(self, selector: Selector) -> bool:
+        """Whether a control over `selector` may change the verdicts."""
+        own = any(map(selector.matches, self.versions)) if self.versions else True
+        return own or any(map(selector.may_name, self.others))
 
 
 class Admit(msgspec.Struct, frozen=True):

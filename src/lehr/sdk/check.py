@@ -99,7 +99,7 @@ class CheckReader(Protocol):
         ...
 
     def controls(self) -> Sequence[Control]:
-        """Freezes and overrides that are active now, whatever they select."""
+        """The controls that are active now and may select the asset of the push: see `Selector.matches`."""
         ...
 
     def usage(self, reservation: Reservation) -> tuple[int, float | None]:

@@ -297,6 +297,12 @@ BREAKS: list[tuple[Rule, type[Broken]]] = [
     (admission.changed_governance_refuses, SaysNothing),
     (admission.changed_governance_refuses, DecidesAnyway),
     (admission.changed_controls_refuse, trusting(basis=_basis(controls=_controls))),
+    (admission.changed_controls_of_a_dependency_refuse, trusting(basis=_basis(others=lambda store, key: ()))),
+    (admission.lifted_controls_refuse, trusting(basis=_basis(controls=_controls))),
+    (
+        admission.controls_of_other_assets_do_not_refuse,
+        trusting(basis=_basis(versions=lambda store, key: ())),
+    ),
     (admission.changed_content_refuses, trusting(basis=_basis(newest_digest=_digest))),
     (admission.vanished_content_refuses, trusting(basis=_basis(newest_digest=_digest))),
     (admission.changed_dependency_refuses, trusting(basis=_basis(looked_at=lambda store, key: ()))),

@@ -14,6 +14,7 @@ from lehr.enforce.governance import Governance
 from lehr.enforce.neighbours import Neighbours
 from lehr.enforce.turn_checks import TurnCheckReader, ask_all
 from lehr.model.asset import AssetId
+from lehr.model.control_index import ControlIndex
 from lehr.model.decision import Verdict
 from lehr.model.diff import NO_DIFF, Diff
 from lehr.model.incarnation import Incarnation
@@ -65,7 +66,7 @@ class Neighbourhood:
 
 
 def looking(asked: list[AssetId], differ: list[AssetId] | None = None) -> TurnCheckReader:
-    governance = Governance(cast(Incarnation, None), {}, 0, (), (), ())
+    governance = Governance(cast(Incarnation, None), {}, 0, ControlIndex(), (), ())
     neighbours = cast(Neighbours, Neighbourhood())
     found: list[AssetId] = [] if differ is None else differ
     return TurnCheckReader(view(), governance, neighbours, asked.append, found.append)

@@ -33,6 +33,7 @@ _FIND_NEWEST = f"""
 _FIND_SHARES = f"SELECT {RESERVATION.names()} FROM reservation WHERE key = ?"  # noqa: S608
 _FIND_HELD = f"SELECT {RESERVATION.names()} FROM reservation WHERE operation = ? AND until IS NULL"  # noqa: S608
 _FIND_CONTROLS = f"SELECT {CONTROL.names()} FROM control ORDER BY number"  # noqa: S608
+_FIND_CHANGED_CONTROLS = f"SELECT {CONTROL.names()} FROM control WHERE partition = ? AND changed > ?"  # noqa: S608
 _ENTER = (
     f"{LEDGER.insert} ON CONFLICT (partition, asset) DO UPDATE SET content = excluded.content,"
     " goal = excluded.goal, body = excluded.body, checksum = excluded.checksum"
@@ -96,6 +97,10 @@ class _Rows:
 
     def controls(self, partition: Partition, now: float) -> list[Control]:
         return active_controls(self._db, partition, now)
+
+    def controls_changed_since(self, partition: Partition, version: int) -> list[Control]:
+        rows = self._db.execute(_FIND_CHANGED_CONTROLS, (partition, version)).fetchall()
+        return [_control(body) for *_columns, body in CONTROL.read_all(rows)]
 
     def usage(self, limit: Reservation, now: float, but: str) -> tuple[int, float | None]:
         return usage(self._db, limit, now, but)
@@ -181,7 +186,7 @@ def active_controls(db: Session, partition: Partition, now: float) -> list[Contr
         DamagedError: one of them is damaged.
     """
     found = []
-    for _number, _id, of, lifted_at, until, body in CONTROL.read_all(db.execute(_FIND_CONTROLS)):
+    for _number, _id, of, lifted_at, until, _changed, body in CONTROL.read_all(db.execute(_FIND_CONTROLS)):
         if of == partition and lifted_at is None and (until is None or until > now):
             found.append(_control(body))
     return found

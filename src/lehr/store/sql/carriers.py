@@ -148,28 +148,32 @@ def set_control(db: Session, write: SetControl) -> Refused | None:
         return Refused(Reason.PRUNED, f"incarnation {control.partition}@{control.incarnation} is pruned")
     until = None if control.expires_at is None else float(control.expires_at)
     number, body = db.next_number("control"), msgspec.json.encode(control)
-    db.execute(CONTROL.insert, CONTROL.sealed(number, control.id, control.partition, None, until, body))
-    _raise_version(db, control.partition)
+    version = _raise_version(db, control.partition)
+    values = number, control.id, control.partition, None, until, version, body
+    db.execute(CONTROL.insert, CONTROL.sealed(*values))
     return None
 
 
 def lift_control(db: Session, write: LiftControl) -> bool:
     """Lift a control; it stays in the table as history."""
+    version = _raise_version(db, write.partition)
     row = db.execute(_FIND_CONTROL, (write.id, write.partition)).fetchone()
     if row is not None:
-        number, id, partition, _lifted_at, until, body = CONTROL.read(row)
-        lifted = CONTROL.sealed(number, id, partition, float(write.at), until, body)
+        number, id, partition, _lifted_at, until, _changed, body = CONTROL.read(row)
+        lifted = CONTROL.sealed(number, id, partition, float(write.at), until, version, body)
         db.execute(
-            "UPDATE control SET lifted_at = ?, checksum = ? WHERE number = ?",
-            (float(write.at), lifted[-1], number),
+            "UPDATE control SET lifted_at = ?, changed = ?, checksum = ? WHERE number = ?",
+            (float(write.at), version, lifted[-1], number),
         )
-    _raise_version(db, write.partition)
     return row is not None
 
 
-def _raise_version(db: Session, partition: Partition) -> None:
+def _raise_version(db: Session, partition: Partition) -> int:
+    """Returns the new version of the controls."""
     row = partition_row(db, partition)
-    write_partition(db, row._replace(controls=row.controls + 1))
+    version = row.controls + 1
+    write_partition(db, row._replace(controls=version))
+    return version
 
 
 def audit(db: Session, write: Audit) -> None:

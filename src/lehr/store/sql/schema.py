@@ -3,7 +3,7 @@
 Each database adds indexes whose columns suit it.
 """
 
-VERSION = 3
+VERSION = 4
 """Raised by every change of the tables: a store of another version is refused."""
 
 TABLES = """
@@ -166,15 +166,18 @@ CREATE TABLE standing (
     PRIMARY KEY (partition, asset)
 ) WITHOUT ROWID;
 
+-- `changed`: the version of the partition's controls in which it was set, or else lifted.
 CREATE TABLE control (
     number INTEGER PRIMARY KEY,
     id TEXT NOT NULL UNIQUE,
     partition TEXT NOT NULL,
     lifted_at REAL,
     expires_at REAL,
+    changed INTEGER NOT NULL,
     body BLOB NOT NULL,
     checksum BLOB NOT NULL
 );
+CREATE INDEX control_changed ON control (partition, changed);
 
 CREATE TABLE audit (
     number INTEGER PRIMARY KEY,

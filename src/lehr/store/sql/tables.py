@@ -228,7 +228,15 @@ CONDITION = Table(
     checksum="condition_checksum",
 )
 CONTROL = Table(
-    "control", "number", "id", "partition", "lifted_at", "expires_at", "body", description="control {id}"
+    "control",
+    "number",
+    "id",
+    "partition",
+    "lifted_at",
+    "expires_at",
+    "changed",
+    "body",
+    description="control {id}",
 )
 AUDIT = Table("audit", "number", "partition", "body", description="entry {number} of the audit trail")
 IMPORTED = Table(

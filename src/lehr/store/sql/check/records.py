@@ -138,7 +138,9 @@ def _decision(db: Session, bounds: _Bounds, found: Decision, columns: tuple[Any,
 
 
 def _control(db: Session, bounds: _Bounds, found: Control, columns: tuple[Any, ...]) -> Iterator[str]:
-    id, expires_at, lifted_at = columns
+    id, expires_at, lifted_at, changed = columns
+    if changed > bounds.controls:
+        yield f"it was set or lifted in version {changed} of the controls; the newest is {bounds.controls}"
     if (found.id, found.expires_at) != (id, expires_at):
         yield f"its id is {found.id}, and it expires at {found.expires_at}"
     if found.kind is ControlKind.PIN and found.incarnation is not None:
@@ -183,7 +185,7 @@ _TABLES = (
     _Table("handle", "asset", Handle, _first, _handle),
     _Table("standing", "asset, key", Condition, _first, _standing, body="condition"),
     _Table("decision", "number, asset", Decision, _first, _decision),
-    _Table("control", "id, expires_at, lifted_at", Control, _first, _control),
+    _Table("control", "id, expires_at, lifted_at, changed", Control, _first, _control),
     _Table("attempt", "partition", Attempt, _first, _attempt),
     _Table("audit", "number", AuditEntry, _first, _nothing),
 )

@@ -75,7 +75,9 @@ def _after(reason: str) -> Callable[[Callable[[Store], object]], Rule]:
         @functools.wraps(change)
         def rule(store: Store) -> None:
             quiet = ((AssetId("b"), asset("b", "1").digest),)
-            asked = Admit(operation("o1"), replace(basis(store, "a"), looked_at=quiet))
+            asked = Admit(
+                operation("o1"), replace(basis(store, "a"), looked_at=quiet, others=(AssetId("b"),))
+            )
             change(store)
             refused(store, asked, reason)
 
@@ -92,8 +94,36 @@ def changed_governance_refuses(store: Store) -> None:
 
 @_after(Reason.CONTROLS_CHANGED)
 def changed_controls_refuse(store: Store) -> None:
-    """A control was set or lifted since."""
-    commit(store, SetControl(control("c1")))
+    """A control over the asset was set since."""
+    commit(store, SetControl(control("c1", selects="a")))
+
+
+@_after(Reason.CONTROLS_CHANGED)
+def changed_controls_of_a_dependency_refuse(store: Store) -> None:
+    """A control was set since over a dependency whose pin the verdicts rest on."""
+    commit(store, SetControl(control("c1", selects="b")))
+
+
+@RULES.governed
+def lifted_controls_refuse(store: Store) -> None:
+    """A control over the asset was lifted since, and others were set and lifted in between."""
+    commit(store, SetControl(control("c1", selects="a")))
+    asked = request(store, "o1")
+    commit(store, SetControl(control("c2", selects="z")))
+    commit(store, LiftControl(PARTITION, "c1", NOW))
+    commit(store, LiftControl(PARTITION, "c2", NOW))
+    refused(store, asked, Reason.CONTROLS_CHANGED)
+
+
+@RULES.governed
+def controls_of_other_assets_do_not_refuse(store: Store) -> None:
+    """A pin, an approval or a pause of one asset refuses the push of no other."""
+    commit(store, SetControl(control("c1", selects="z")))
+    asked = request(store, "o1")
+    commit(store, SetControl(control("c2", selects="b")))
+    commit(store, SetControl(control("c3", selects="b*")))
+    commit(store, LiftControl(PARTITION, "c1", NOW))
+    admitted(store, asked)
 
 
 @_after(Reason.OVERTAKEN)

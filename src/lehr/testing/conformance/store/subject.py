@@ -153,8 +153,12 @@ def basis(store: Store, id: str) -> Basis:
     newest = store.intent.newest(PARTITION)
     heads = list(store.intent.heads(PARTITION, [AssetId(id)]))
     version, _ = store.records.controls(PARTITION, NOW)
+    last = store.intent.last(AssetKey(PARTITION, AssetId(id)))
     return Basis(
-        heads[0].digest if heads else None, Digest("") if newest is None else newest.governance, version
+        heads[0].digest if heads else None,
+        Digest("") if newest is None else newest.governance,
+        version,
+        versions=() if last is None else last[:1],
     )
 
 
