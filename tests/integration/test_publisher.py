@@ -297,6 +297,26 @@ def test_what_was_touched_by_a_refused_revision_is_compared_with_the_next(tmp_pa
     play(tmp_path, scenario)
 
 
+def test_what_another_process_has_published_is_compared_although_it_was_not_touched(tmp_path: Path) -> None:
+    """Of processes that take over from each other, each knows only what changed since its own last pass."""
+
+    async def scenario(place: Place) -> None:
+        generation = wiring.generation()
+        other = place.publishing(generation)
+        place.files("a", "b")
+        assert (await place.publisher.refresh()).publication is Publication.PUBLISHED
+        before = [head.digest for head in place.store.intent.heads(PARTITION)]
+        place.files("a", "b", addons="{lehr.Owner: {team: web}}")
+        assert (await other.refresh()).changed == ("a", "b")
+        place.files("a", "b")
+        place.write("assets/more.yaml", "")
+        assert (await place.publisher.refresh()).changed == ("a", "b")
+        assert [head.digest for head in place.store.intent.heads(PARTITION)] == before
+        await generation.close()
+
+    play(tmp_path, scenario)
+
+
 def test_absence_is_refused_and_turndown_is_accepted(tmp_path: Path) -> None:
     async def scenario(place: Place) -> None:
         place.files("a", "b", "c")

@@ -103,6 +103,7 @@ class Publisher:
         self._claims = claims
         self._moved = Moved(claims, runtime.partition, store, self._registry, blocking) if claims else None
         self._unpublished: set[AssetId] | None = None
+        self._differs_from = 0
         self.steps: dict[str, Step] = {
             "read": self._read,
             "generate": self._generate,
@@ -249,11 +250,15 @@ class Publisher:
         )
 
     def _touch(self, touched: frozenset[AssetId] | None) -> None:
-        """Remember what may differ from the newest incarnation, across refused passes."""
+        """Remember what may differ from the incarnation `_differs_from`, across refused passes."""
         if touched is None or self._unpublished is None:
             self._unpublished = None
         else:
             self._unpublished |= touched
+
+    def _in_step_with(self, sequence: int) -> None:
+        """The newest output is what incarnation `sequence` holds."""
+        self._unpublished, self._differs_from = set(), sequence
 
     async def _compare(self, generated: Generated) -> Compared:
         """Find how the candidate differs from the newest incarnation, in O(touched)."""
@@ -275,7 +280,8 @@ class Publisher:
         return advance(generated, Compared, candidate=candidate, changes=changes)
 
     def _changes(self, predecessor: StoredPredecessor, output: Output) -> list[AssetChange]:
-        ids = self._unpublished
+        # Where another process has published since, anything may differ.
+        ids = self._unpublished if self._differs_from == predecessor.sequence else None
         if ids is None:
             before = {head.id: head.digest for head in self._store.intent.heads(self._partition)}
             after = output.assets
@@ -353,7 +359,7 @@ class Publisher:
         """Publish the candidate as the newest incarnation."""
         candidate = judged.candidate
         if candidate.changes_nothing and candidate.base:
-            self._unpublished = set()
+            self._in_step_with(candidate.base)
             return _end(judged, Publication.UNCHANGED, *judged.diagnostics)
         try:
             await self._blocking.run(self._source.keep, judged.snapshot.revision)
@@ -372,7 +378,7 @@ class Publisher:
         assert isinstance(answer, Incarnation)
         if self._moved is not None:
             self._moved.note(judged.changes)
-        self._unpublished = set()
+        self._in_step_with(answer.sequence)
         return replace(_end(judged, Publication.PUBLISHED, *judged.diagnostics), incarnation=answer)
 
 
