@@ -46,6 +46,9 @@ T = TypeVar("T")
 
 _CATCH_UP_SECONDS = 5.0
 
+_MOST_SELECTORS = 16
+"""Of more selectors, all assets are woken: to match each of them with every asset takes longer."""
+
 _CONTROLS_CHANGED = "controls were set or lifted"
 
 
@@ -357,17 +360,27 @@ class Enforcer:
     async def controls_changed(self, selector: Selector, cause: str) -> None:
         """A control on the assets of `selector` was set or lifted."""
         async with self._changing:
-            if self._turns.governance is None:
+            before = self._turns.governance
+            if before is None:
                 return
             try:
-                governance = await self._load(self._turns.governance.incarnation)
-                ids = await self.select(selector)
+                governance = await self._load(before.incarnation)
+                # Also of those whose own notification found a store that lagged behind.
+                ids = await self._select_any([selector, *governance.selectors_changed_from(before)])
             except LehrError as error:
                 # The control is stored all the same, and its version is looked for again until it is read.
                 log.warning("the store cannot be read; retrying", error=str(error))
                 return
             self._turns.governance = governance
             self._wakeups.wake_all(ids, cause)
+
+    async def _select_any(self, selectors: Iterable[Selector]) -> Iterable[AssetId]:
+        """Ids of the enforced assets that at least one of these selects."""
+        different = {str(selector): selector for selector in selectors}
+        if len(different) > _MOST_SELECTORS:
+            return list(self._wakeups.slots)
+        found = [await self.select(selector) for selector in different.values()]
+        return dict.fromkeys(id for ids in found for id in ids)
 
     async def select(self, selector: Selector) -> list[AssetId]:
         """Ids of the enforced assets that `selector` selects.

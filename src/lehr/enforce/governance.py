@@ -13,6 +13,7 @@ from lehr.model.control_index import ControlIndex
 from lehr.model.decision import Reservation
 from lehr.model.governance import DELETION_BUDGET, OBSERVE_ONLY, DeletionBudget, ObserveOnly
 from lehr.model.incarnation import Incarnation
+from lehr.model.selector import Selector
 from lehr.model.types import Registry
 from lehr.sdk.store import Store
 
@@ -44,6 +45,11 @@ class Governance(msgspec.Struct, frozen=True):
     def controls_over(self, id: AssetId, now: float) -> Sequence[Control]:
         """The unexpired controls that may select an asset, in the order in which they were set."""
         return self.controls.over(id, now)
+
+    def selectors_changed_from(self, before: Governance) -> list[Selector]:
+        """The selectors of the controls that only one of the two has."""
+        old, new = ({control.id: control for control in item.controls} for item in (before, self))
+        return [(new.get(id) or old[id]).selector for id in sorted(old.keys() ^ new.keys())]
 
     def observe(self, asset: Asset) -> str | None:
         """Why `asset` is only observed; None when it is not."""
