@@ -214,8 +214,10 @@ async def _overtake(harness: RandomHarness, id: str) -> None:
 def _goes_on_although_overtaken(harness: RandomHarness, operation: Operation) -> bool:
     """Whether newer content arrived some time ago for an unpinned asset, and its push still runs.
 
-    A detached push cannot be stopped.
+    A push that is detached or hangs cannot be stopped, and content that no read shows yet stops none.
     """
+    if harness.process.store.lags:
+        return False
     id = operation.asset
     newest, last = harness.witness.newest, harness.witness.last(id)
     under_way = harness.production.running.keys() - harness.production.detached

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from lehr.control.messages import Retry
 from lehr.model.control import Control, ControlKind
+from lehr.model.lease import LEASE_SECONDS
 from lehr.model.writes import RecordAttempt
 from lehr.testing.sim import people
 from lehr.testing.sim.faults import LASTING_PUSHES, LookFault
@@ -16,6 +17,9 @@ MOST_LOST = 2
 
 _LIFTS = 3
 """How often people lift controls: the store may not have taken them up, and expired ones are refused."""
+
+_LEASES_SECONDS = 2 * LEASE_SECONDS
+"""How long the last process may stand by: until the lease of one that is gone ends."""
 
 _LOOK_SECONDS = 17.0
 _STAYS_SECONDS = 60.0
@@ -85,6 +89,10 @@ async def _heal(harness: RandomHarness) -> None:
         process.store.out_of_order = False
         process.store.dies = None
     await harness.alive(lambda harness: harness.process.pass_time(5.0))
+    began = harness.clock.monotonic()
+    while harness.process.plane.standby and harness.clock.monotonic() < began + _LEASES_SECONDS:
+        # People are told that it does not enforce, and try again when it does.
+        await harness.alive(lambda harness: harness.process.pass_time(1.0))
 
 
 def standing(harness: RandomHarness) -> list[Control]:

@@ -391,6 +391,7 @@ class SimulatedPlugin(AssetPlugin):
                 nonsense = ("no outcome at all", Outcome("marvellous"))  # type: ignore[arg-type]
                 return production.dice.pick(nonsense)  # type: ignore[return-value]
             case PushFault.HANG:
+                production.detached.add(operation.id)
                 await self._clock.sleep(10 * PUSH_TIMEOUT)
             case PushFault.PARTIAL:
                 production.apply(target, operation, half(value, based_on), based_on)

@@ -83,9 +83,14 @@ class SimulatedStore:
         self.catch_up()
         self.read_from = _copied(self._path)
 
+    @property
+    def lags(self) -> bool:
+        """Whether reads find the store as it was."""
+        return self.read_from is not self._store
+
     def catch_up(self) -> None:
         """Reads find the store as it is again."""
-        if self.read_from is not self._store:
+        if self.lags:
             self.read_from.close()
             self.read_from = self._store
 
