@@ -280,8 +280,8 @@ class Publisher:
         return advance(generated, Compared, candidate=candidate, changes=changes)
 
     def _changes(self, predecessor: StoredPredecessor, output: Output) -> list[AssetChange]:
-        # Where another process has published since, anything may differ.
-        ids = self._unpublished if self._differs_from == predecessor.sequence else None
+        # After a publication by another process, anything may differ. Reads may also lag behind our own.
+        ids = self._unpublished if predecessor.sequence <= self._differs_from else None
         if ids is None:
             before = {head.id: head.digest for head in self._store.intent.heads(self._partition)}
             after = output.assets
