@@ -197,7 +197,8 @@ class Lookups:
                 return None
             coming = asyncio.create_task(self._fetch(partition, sequence, unknown), name="read ahead")
             self._coming = dict.fromkeys(unknown, coming)
-            self._turns_until_look = len(unknown) // 2
+            # All up to the last one are then at hand, and not only those that are read now.
+            self._turns_until_look = ids.index(unknown[-1]) // 2
         return self._coming.get(ids[0]) if ids else None
 
     def _is_known(self, key: AssetKey, sequence: int) -> bool:

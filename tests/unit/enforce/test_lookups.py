@@ -16,7 +16,7 @@ from lehr.base.chance import Chance
 from lehr.base.clock import SystemClock
 from lehr.base.errors import NeedError, TransientError
 from lehr.enforce.lookups import Lookups
-from lehr.model.asset import Asset, AssetId, AssetKey, Partition
+from lehr.model.asset import Asset, AssetId, AssetKey, Partition, make_asset
 from lehr.model.damage import DamagedError
 from lehr.model.decision import Reservation
 from lehr.sdk.runtime import Runtime
@@ -159,6 +159,29 @@ def test_many_that_are_wanted_next_are_read_at_once() -> None:
 
     assert run(main, seed=1) == [*things, None]
     assert intent.asked == {"many": 1}
+
+
+def test_each_upcoming_turn_is_looked_at_few_times() -> None:
+    things = [make_asset(AssetId(f"t{number:04}"), "sample.Policy", {}, {}) for number in range(4000)]
+    ids = [thing.id for thing in things]
+    looked_at = 0
+
+    def upcoming(turn: int) -> Iterator[AssetId]:
+        nonlocal looked_at
+        for id in ids[turn:]:
+            looked_at += 1
+            yield id
+
+    async def main() -> None:
+        found = lookups(FixedIntent(*things), reading=Slow(VirtualClock(), lambda: (0.1, 0.0)))
+        for turn in range(len(ids)):
+            if (coming := found.read_ahead(PARTITION, 1, upcoming(turn), len(ids) - turn)) is not None:
+                await coming
+            found.asset(key(ids[turn]), 1)
+            await asyncio.sleep(0.01)  # the turn itself
+
+    run(main, seed=1)
+    assert looked_at < 3 * len(ids)
 
 
 def test_few_are_read_one_by_one() -> None:
