@@ -9,6 +9,7 @@ import os
 import resource
 import socket
 import stat
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -507,3 +508,40 @@ def test_a_link_that_changes_during_a_push_leads_nowhere_else(
     asyncio.run(plugin.push(target, FixedReader([asset], REGISTRY), push_of(target)))
     assert os.listdir(tmp_path / "state") == []
     assert os.listdir(tmp_path / "production") == ["lock"]
+
+
+def test_a_file_that_is_slow_to_read_delays_no_other_of_its_batch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = [file_at(tmp_path / f"f{number:02}") for number in range(40)]
+    slow, answers = threading.Event(), threading.Event()
+    look = disk.look
+
+    def look_slowly(path: str) -> disk.Found | None:
+        if path.endswith("f03"):
+            slow.set()
+            assert answers.wait(10)
+        return look(path)
+
+    monkeypatch.setattr(disk, "look", look_slowly)
+    assets = [asset_of(file, f"a{number:02}") for number, file in enumerate(files)]
+    requests = [(target_of(asset), FixedReader([asset], REGISTRY)) for asset in assets]
+
+    async def main() -> list[int]:
+        plugin = make_plugin(tmp_path, Threads("file", 4))
+        found: list[int] = []
+        try:
+            async for index, diff in plugin.diff_many(requests):
+                assert isinstance(diff, Diff)
+                found.append(index)
+                if len(found) == len(files) - 1:
+                    assert slow.is_set()
+                    answers.set()
+        finally:
+            answers.set()
+            await plugin.close()
+        return found
+
+    found = asyncio.run(main())
+    assert found[-1] == 3
+    assert sorted(found) == list(range(40))

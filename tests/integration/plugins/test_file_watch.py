@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from lehr.base.blocking import Inline
+from lehr.base.blocking import Blocking, Inline
 from lehr.model.asset import Asset, AssetId, AssetKey, Partition, make_asset
 from lehr.model.diff import Diff
 from lehr.model.types import Registry
@@ -25,9 +25,9 @@ PATIENCE = 5.0  # seconds; a hint that comes later fails the test
 class Scene:
     """A plugin that watches, and what it hints."""
 
-    def __init__(self, base: Path) -> None:
+    def __init__(self, base: Path, blocking: Blocking | None = None) -> None:
         self.base = base
-        self.plugin = FilePlugin(base, Inline(), fsync=False)
+        self.plugin = FilePlugin(base, blocking or Inline(), fsync=False)
         self.hints = self.plugin.watch()
 
     def asset(self, path: str) -> Asset:
@@ -61,11 +61,16 @@ class Scene:
         await asyncio.wait({task})
 
 
-def play(base: Path, act: Callable[[Scene], Coroutine[Any, Any, None]], *paths: str) -> None:
+def play(
+    base: Path,
+    act: Callable[[Scene], Coroutine[Any, Any, None]],
+    *paths: str,
+    blocking: Blocking | None = None,
+) -> None:
     """Look at `paths`, apply them, and play `act` with no hint outstanding."""
 
     async def main() -> None:
-        scene = Scene(base)
+        scene = Scene(base, blocking)
         for path in paths:
             await scene.push(path)
             await scene.diff(path)
@@ -222,3 +227,27 @@ def test_keys_name_the_partition(tmp_path: Path) -> None:
         await scene.plugin.close()
 
     asyncio.run(main())
+
+
+class Lingering(Inline):
+    """The kernel reports the events of a call before its result arrives."""
+
+    async def run(self, call, /, *args, **kwargs):  # type: ignore[no-untyped-def]
+        result = call(*args, **kwargs)
+        for _ in range(5):
+            await asyncio.sleep(0)
+        return result
+
+
+def test_what_a_push_does_is_not_hinted_but_what_follows_is(tmp_path: Path) -> None:
+    async def act(scene: Scene) -> None:
+        edit(tmp_path / "a")
+        assert await scene.hint() == "a"
+        hint = asyncio.ensure_future(scene.hint())
+        await scene.push("a")
+        await asyncio.sleep(0)
+        assert not hint.done()
+        edit(tmp_path / "a")
+        assert await hint == "a"
+
+    play(tmp_path, act, "a", blocking=Lingering())

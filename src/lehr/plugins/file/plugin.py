@@ -12,6 +12,7 @@ import asyncio
 import contextlib
 import errno
 import os
+from collections import deque
 from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -33,8 +34,15 @@ from lehr.sdk.plugin import AssetPlugin, IndexedDiff, Push, Reader, Traits
 from lehr.sdk.protected import Protected
 from lehr.sdk.secrets import NoSecrets, Secrets
 
+_BRIEF_SECONDS = 0.02
+"""How long one thread looks at the files of a batch alone, because several would wait for each other after
+each system call. A file system that is slow is then asked by many threads."""
+
 _PART = 16
-"""Files that a thread looks at in one call: few, so that a file system that is slow is asked by many."""
+"""Files for each of them."""
+
+_THREADS = 16
+"""Maximum number of threads that look at the files of one batch."""
 
 
 _Seen = tuple[Place | None, Diff]
@@ -100,7 +108,7 @@ class FilePlugin(AssetPlugin):
 
         Files whose content is a secret are left out.
         """
-        looks: list[_Look] = []
+        looks: deque[_Look] = deque()
         for index, (target, read) in enumerate(requests):
             try:
                 file = _payload(target, read)
@@ -109,17 +117,27 @@ class FilePlugin(AssetPlugin):
             else:
                 if file.content_secret is None:
                     looks.append(_Look(index, target, Intended(file)))
-        parts = (looks[start : start + _PART] for start in range(0, len(looks), _PART))
-        calls = [asyncio.ensure_future(self._blocking.run(self._look_at_all, part)) for part in parts]
+        seen: deque[tuple[_Look, _Seen | LehrError]] = deque()
+        calls: set[asyncio.Future[None]] = set()
         try:
-            for call in asyncio.as_completed(calls):
-                for look, found in await call:
+            while looks or calls:
+                more = min(-(-len(looks) // _PART), _THREADS - len(calls)) if calls else 1
+                for _ in range(more):
+                    calls.add(asyncio.ensure_future(self._blocking.run(self._look_at_all, looks, seen)))
+                done, calls = await asyncio.wait(
+                    calls, timeout=_BRIEF_SECONDS, return_when=asyncio.FIRST_COMPLETED
+                )
+                for call in done:
+                    call.result()
+                while seen:
+                    look, found = seen.popleft()
                     if isinstance(found, LehrError):
                         yield look.number, found
                     else:
                         self._watch.note(look.target.key, found[0])
                         yield look.number, found[1]
         finally:
+            looks.clear()  # a thread cannot be cancelled
             for call in calls:
                 call.cancel()
 
@@ -134,9 +152,13 @@ class FilePlugin(AssetPlugin):
         return Progress.RUNNING if self._writes.busy(operation.key) else Progress.ENDED
 
     async def watch(self) -> AsyncIterator[AssetKey]:
-        """Keys of assets for whose files the kernel reported an event."""
+        """Keys of assets for whose files the kernel reported an event, except during their pushes.
+
+        The event is then most likely the push, and the file is compared after it in any case.
+        """
         async for key in self._watch.keys():
-            yield key
+            if not self._writes.busy(key):
+                yield key
 
     async def discover(self, query: Sequence[str], partition: Partition) -> AsyncIterator[plugin.Found]:
         """Drafts of the files that paths and patterns name; relative ones as in intent."""
@@ -161,14 +183,17 @@ class FilePlugin(AssetPlugin):
 
     # --- in a thread -------------------------------------------------------------
 
-    def _look_at_all(self, looks: Sequence[_Look]) -> list[tuple[_Look, _Seen | LehrError]]:
-        found: list[tuple[_Look, _Seen | LehrError]] = []
-        for look in looks:
+    def _look_at_all(self, looks: deque[_Look], seen: deque[tuple[_Look, _Seen | LehrError]]) -> None:
+        """Move from `looks` to `seen` until nothing is left. Several threads may share both."""
+        while True:
             try:
-                found.append((look, self._look(look.intended, look.target.goal)))
+                look = looks.popleft()
+            except IndexError:
+                return
+            try:
+                seen.append((look, self._look(look.intended, look.target.goal)))
             except LehrError as error:
-                found.append((look, error))
-        return found
+                seen.append((look, error))
 
     def _look(self, intended: Intended, goal: Goal) -> _Seen:
         path = self._path(intended.file)
