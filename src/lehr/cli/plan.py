@@ -16,7 +16,7 @@ from lehr.cli import terminal
 from lehr.cli.command import command
 from lehr.cli.main import DIFFERENCES
 from lehr.cli.output import output_option, show_text
-from lehr.cli.stored import workspace_state_option
+from lehr.cli.stored import workspace_state, workspace_state_option
 
 if TYPE_CHECKING:
     from lehr.dry_run.planner import Planned
@@ -78,7 +78,8 @@ async def _plan(directory: Path, state: Path | None) -> list[Planned]:
 
     configure_logs(verbose=False, as_json=False)
     with beside(directory, state) as there, contextlib.ExitStack() as opened:
-        tree = await look_at(directory, there, claims=claims_beside(directory, state))
+        claims = claims_beside(directory, state)
+        tree = await look_at(directory, there, known=workspace_state(directory, state), claims=claims)
         require_valid(tree)
         show_notes(tree)
         for item in tree.diagnostics:

@@ -72,6 +72,7 @@ async def look_at(
     *,
     twice: bool = False,
     memo: Path | None = None,
+    known: Path | None = None,
     claims: Sequence[Claims] = (),
 ) -> WorkingTree:
     """Generate and validate the workspace in `directory`; nothing is written.
@@ -80,6 +81,7 @@ async def look_at(
         store: its newest incarnation is what the workspace is validated against; None for none.
         twice: build it a second time in another process, and report differences.
         memo: build it a third time with a copy of this file, the cached results of a control plane.
+        known: state folder of a control plane whose cached results are used; None to build from scratch.
         claims: registers of the claims of other partitions on this host. They are closed.
 
     Raises:
@@ -94,7 +96,7 @@ async def look_at(
             kept = Kept(Path(scratch), memo)
         try:
             return await look_at_snapshot(
-                newest, store, twice=twice, kept=kept, look_up=look_up, claims=claims
+                newest, store, twice=twice, kept=kept, known=known, look_up=look_up, claims=claims
             )
         finally:
             for register in claims:
@@ -119,6 +121,7 @@ async def look_at_snapshot(
     *,
     twice: bool = False,
     kept: Kept | None = None,
+    known: Path | None = None,
     look_up: LookUp | None = None,
     claims: Sequence[Claims] = (),
 ) -> WorkingTree:
@@ -126,13 +129,14 @@ async def look_at_snapshot(
 
     Args:
         kept: build it a third time with these results.
+        known: as for `look_at`.
         look_up: queries the databases that policies use; None for none.
         claims: registers of the claims of other partitions.
 
     Raises:
         TransientError, StalledError: generation failed.
     """
-    generated = await _built(snapshot)
+    generated = await _built(snapshot, state=known)
     if twice:
         differing = unrepeatable(generated, await _built(snapshot, _OTHERWISE))
         if kept is not None and not differing:
@@ -151,7 +155,7 @@ async def _built(
     snapshot: Snapshot, environment: Mapping[str, str] | None = None, state: Path | None = None
 ) -> Generated:
     """The result of a new worker for the snapshot; it only knows what is cached in `state`."""
-    generation = wiring.generation(environment, state)
+    generation = wiring.generation(environment, state, keeps=False)
     try:
         return await generation.generate(snapshot)
     finally:

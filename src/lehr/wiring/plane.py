@@ -75,19 +75,22 @@ def _tidying(state: Path) -> Tidying:
     return Tidying(functools.partial(forget, state), functools.partial(pack, state), Threads("tidying", 1))
 
 
-def generation(environment: Mapping[str, str] | None = None, state: Path | None = None) -> Generation:
+def generation(
+    environment: Mapping[str, str] | None = None, state: Path | None = None, *, keeps: bool = True
+) -> Generation:
     """A generation worker that knows the types of `registry`.
 
     Args:
         environment: variables in which its process differs from all other workers.
         state: folder in which it keeps its results, for its successors; None to keep nothing.
+        keeps: False to only read the results of others from `state`.
     """
     from lehr.base.blocking import Threads
     from lehr.generate.engine.client import GenerationWorker
 
     memo = None if state is None else state / MEMO_FILE
     threads = Threads("generate", 1)
-    return GenerationWorker("lehr.wiring:registry", threads, memo=memo, environment=environment)
+    return GenerationWorker("lehr.wiring:registry", threads, memo=memo, keeps=keeps, environment=environment)
 
 
 def look_up(base: Path) -> LookUp:

@@ -69,8 +69,10 @@ class Process:
         calls: how often a generator's module was put into a fork, without those for descriptions.
     """
 
-    def __init__(self, path: Path | None, installed: str = "here", most_bytes: int = 1 << 30) -> None:
-        self.memo = Memo(path, installed, most_bytes)
+    def __init__(
+        self, path: Path | None, installed: str = "here", most_bytes: int = 1 << 30, writes: bool = True
+    ) -> None:
+        self.memo = Memo(path, installed, most_bytes, writes=writes)
         self.fetched: list[str] = []
         self.calls = 0
         self._files: Files = {}
@@ -118,6 +120,29 @@ def test_a_worker_that_is_started_again_calls_nothing_and_parses_nothing(tmp_pat
     assert sorted(warm.fetched) == sorted(["lehr.yaml", *(path for path in FILES if path.endswith(".py"))])
     assert again == first == clean
     assert {str(asset.id) for asset in again.upserts} == {"plain", "route/x", "route/y", "x", "y"}
+
+
+def test_a_worker_that_only_reads_uses_the_outputs_of_others_and_adds_none(tmp_path: Path) -> None:
+    first, _ = once(tmp_path / "memo")
+    kept = rows_of(tmp_path / "memo")
+    again, warm = once(tmp_path / "memo", writes=False)
+    assert warm.calls == 0
+    assert again == first
+    once(tmp_path / "memo", {**FILES, "services/z.yaml": "z"}, writes=False)
+    assert rows_of(tmp_path / "memo") == kept
+
+
+@pytest.mark.parametrize("content", [None, b"", b"no database" * 1000])
+def test_a_worker_that_only_reads_leaves_a_file_that_it_cannot_use_as_it_is(
+    tmp_path: Path, content: bytes | None
+) -> None:
+    if content is not None:
+        (tmp_path / "memo").write_bytes(content)
+    clean, _ = once(None)
+    built, process = once(tmp_path / "memo", writes=False)
+    assert built == clean
+    assert process.memo.take_problem() == ""
+    assert [path.read_bytes() for path in tmp_path.glob("memo")] == [content] * (content is not None)
 
 
 def test_across_a_restart_changed_code_runs_again_and_no_other(tmp_path: Path) -> None:

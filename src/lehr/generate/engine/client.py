@@ -58,6 +58,7 @@ class GenerationWorker:
         answer_seconds: seconds of silence after which a conversation is aborted.
         limits: limits for each call of a generator.
         memo: file in which the worker keeps its outputs for its successors; None for none.
+        keeps: False for a worker that only reads the outputs of others from `memo`.
         environment: overrides of the standard environment of workers (`PYTHONHASHSEED`).
     """
 
@@ -69,6 +70,7 @@ class GenerationWorker:
         answer_seconds: float = 300.0,
         limits: SandboxLimits | None = None,
         memo: Path | None = None,
+        keeps: bool = True,
         environment: Mapping[str, str] | None = None,
     ) -> None:
         self._registry_factory = registry_factory
@@ -76,6 +78,7 @@ class GenerationWorker:
         self._answer_seconds = answer_seconds
         self._limits = limits or SandboxLimits()
         self._memo = memo
+        self._keeps = keeps
         self._environment = dict(environment or {})
         self._turn = asyncio.Lock()
         self._process: asyncio.subprocess.Process | None = None
@@ -181,6 +184,7 @@ class GenerationWorker:
             *("--registry", self._registry_factory),
             *("--limits", msgspec.json.encode(self._limits).decode()),
             *(("--memo", str(self._memo.absolute())) if self._memo else ()),
+            *(() if self._keeps else ("--memo-is-read-only",)),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=self._stderr,

@@ -1,9 +1,10 @@
 """Outputs on disk, so that a restarted worker rebuilds only what has changed.
 
-One SQLite file, which only the worker process opens; others read a copy. An output is found by a digest of
-everything that it was made from: the unit, its inputs, and the installed software (`engine.installed`). A
-damaged file only costs time: an unreadable row counts as missing, and an unusable file is ignored. For the
-same reason nothing is flushed to disk; rows half written in a crash fail their checksum.
+One SQLite file, which only the worker of a control plane writes; others read it, or a copy. An output is
+found by a digest of everything that it was made from: the unit, its inputs, and the installed software
+(`engine.installed`). A damaged file only costs time: an unreadable row counts as missing, and an unusable
+file is ignored. For the same reason nothing is flushed to disk; rows half written in a crash fail their
+checksum.
 
 Outputs with errors are not kept: users wait for them to be rebuilt, and the next attempt may succeed.
 """
@@ -60,7 +61,7 @@ def copied(path: Path, copy: Path) -> bool:
     copy.parent.mkdir(parents=True, exist_ok=True)
     try:
         with (
-            contextlib.closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as source,
+            contextlib.closing(_read_only(path)) as source,
             contextlib.closing(sqlite3.connect(copy)) as target,
         ):
             source.backup(target)
@@ -76,10 +77,19 @@ class Memo:
         path: of the file; None to keep nothing.
         installed: digest of everything but its inputs that an output depends on.
         most_bytes: maximum size of the file.
+        writes: whether outputs are kept. Without it, the file is only read, if there is one.
     """
 
-    def __init__(self, path: Path | None = None, installed: str = "", most_bytes: int = MOST_BYTES) -> None:
+    def __init__(
+        self,
+        path: Path | None = None,
+        installed: str = "",
+        most_bytes: int = MOST_BYTES,
+        *,
+        writes: bool = True,
+    ) -> None:
         self._path = path
+        self._writes = writes
         self._installed = installed
         self._most_bytes = most_bytes
         self._pending: dict[Unit, Output] = {}
@@ -87,7 +97,7 @@ class Memo:
         self._database: sqlite3.Connection | None = None
         if path is not None:
             try:
-                self._database = _opened(path)
+                self._database = _opened(path) if writes else _read_only(path)
             except (sqlite3.Error, OSError) as error:
                 self._give_up(str(error))
 
@@ -102,7 +112,7 @@ class Memo:
     def note(self, unit: Unit, output: Output, *, with_errors: bool = False) -> None:
         """Queue `output` to be written when there is time; one with errors only if so requested."""
         sound = output.repeatable and (with_errors or not errors(output.diagnostics))
-        if self._database is not None and sound:
+        if self._database is not None and self._writes and sound:
             self._pending[unit] = output
 
     def write(self, in_force: InForce) -> Iterator[None]:
@@ -172,13 +182,14 @@ class Memo:
             return question(self._database)
         except (sqlite3.Error, OSError) as error:
             self._give_up(str(error))
-            if _is_damage(error) and self._path is not None:
+            if _is_damage(error) and self._path is not None and self._writes:
                 with contextlib.suppress(OSError):
                     _delete(self._path)
             return None
 
     def _give_up(self, problem: str) -> None:
-        self._problem = problem
+        if self._writes:
+            self._problem = problem
         self.close()
 
 
@@ -225,6 +236,10 @@ def _opened(path: Path) -> sqlite3.Connection:
             raise
         _delete(path)
         return _connected(path)
+
+
+def _read_only(path: Path) -> sqlite3.Connection:
+    return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
 
 
 def _connected(path: Path) -> sqlite3.Connection:

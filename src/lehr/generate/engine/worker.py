@@ -169,6 +169,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--registry", required=True, metavar="MODULE:FUNCTION")
     parser.add_argument("--limits", default="{}", metavar="JSON")
     parser.add_argument("--memo", type=Path, metavar="FILE")
+    parser.add_argument("--memo-is-read-only", action="store_true")
     options = parser.parse_args(arguments)
     channel = _own_pipes()
     limits = msgspec.json.decode(options.limits, type=SandboxLimits)
@@ -233,7 +234,8 @@ def _brief(limits: SandboxLimits) -> SandboxLimits:
 
 
 def _memo(options: argparse.Namespace) -> Memo:
-    return Memo(options.memo, digest_of_installed(options.registry, options.limits) if options.memo else "")
+    installed = digest_of_installed(options.registry, options.limits) if options.memo else ""
+    return Memo(options.memo, installed, writes=not options.memo_is_read_only)
 
 
 def _work_until_input(channel: Channel, work: Iterator[None]) -> None:
