@@ -282,7 +282,9 @@ class Lane(Generic[T]):
     async def _ask_for_diff_in_batch(self, target: Target, read: RecordingReader) -> object:
         if not self._flushing:
             self._flushing = True
-            asyncio.get_running_loop().call_soon(self._flush)
+            # In the loop's next iteration but one: workers that yielded are back by then.
+            loop = asyncio.get_running_loop()
+            loop.call_soon(loop.call_soon, self._flush)
         answer = await self._batches.diff(target, read)
         if isinstance(answer, LehrError):
             raise answer

@@ -34,7 +34,7 @@ from lehr.sdk.plugin import AssetPlugin, IndexedDiff, Push, Reader, Traits
 from lehr.sdk.protected import Protected
 from lehr.sdk.secrets import NoSecrets, Secrets
 
-_BRIEF_SECONDS = 0.02
+_BRIEF_SECONDS = 0.1
 """How long one thread looks at the files of a batch alone, because several would wait for each other after
 each system call. A file system that is slow is then asked by many threads."""
 
