@@ -13,6 +13,7 @@ FIGURES = [
     ("diff_many", ["programs", "schemas"]),
     ("enforce_push", ["pushes"]),
     ("enforce_sweep", ["sweep", "memory"]),
+    ("plan", ["plan", "noop"]),
     ("simulate", ["simulate", "growth"]),
 ]
 
