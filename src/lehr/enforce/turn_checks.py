@@ -126,13 +126,14 @@ class TurnCheckReader:
         if (id, settled) not in self._looked:
             # Before it is looked at: what settles during the turn must not be missed.
             self._on_look(id)
-            # A push of older content does not wait for others to go back.
-            sequence = max(self._sequence, await self._content_of(id)) if settled else self._sequence
-            found = await self._compare(id, sequence, settled)
-            if found is not None and not found[0].empty and sequence < self._view.governing and not settled:
-                content = await self._content_of(id)
-                passed = await self._compare(id, content, settled) if content > sequence else None
-                found = passed if passed is not None and passed[0].empty else found
+            governing, sequence = self._view.governing, self._sequence
+            if settled:
+                # A push that goes back to older content does not wait for others to go back.
+                self.others[id] = None
+                content = partial(self._neighbours.content_of, id, governing, self._controls_over)
+                sequence = max(sequence, await self._lookups.run(content))
+            look = self._neighbours.look
+            found = await look(id, sequence, governing, settled=settled, needed=self._stays)
             self._looked[id, settled] = None if found is None else found[0]
             if found is not None and not found[0].empty:
                 self._on_difference(id)
@@ -141,16 +142,6 @@ class TurnCheckReader:
             if found is not None and found[0] is not UNDER_WAY:
                 self.looked_at[id] = found[1]
         return self._looked[id, settled]
-
-    async def _content_of(self, id: AssetId) -> int:
-        """The incarnation whose content another asset is to have."""
-        self.others[id] = None
-        content = self._neighbours.content_of
-        return await self._lookups.run(partial(content, id, self._view.governing, self._controls_over))
-
-    async def _compare(self, id: AssetId, sequence: int, settled: bool) -> tuple[Diff, Digest | None] | None:
-        governing = self._view.governing
-        return await self._neighbours.look(id, sequence, governing, settled=settled, needed=self._stays)
 
     async def look_at(self, ids: Iterable[AssetId]) -> None:
         # An asset that cannot be compared fails in the check that needs it.
