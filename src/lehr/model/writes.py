@@ -232,7 +232,7 @@ class LeaseLostError(StalledError):
             f"{owner or 'another control plane'} has taken over partition {partition}",
             code="STO138",
             why=f"its lease has epoch {newest}, and this process had {epoch}",
-            fix="leave the partition to the other one, or stop that and start this one again",
+            fix="if this process should enforce the partition, stop the other one",
         )
         self.owner = owner
 
