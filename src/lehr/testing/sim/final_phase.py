@@ -91,7 +91,7 @@ async def _heal(harness: RandomHarness) -> None:
     await harness.alive(lambda harness: harness.process.pass_time(5.0))
     began = harness.clock.monotonic()
     while harness.process.plane.standby and harness.clock.monotonic() < began + _LEASES_SECONDS:
-        # People are told that it does not enforce, and try again when it does.
+        # People read that it stands by, and try again when it enforces.
         await harness.alive(lambda harness: harness.process.pass_time(1.0))
 
 
