@@ -206,12 +206,20 @@ class LivenessChecker:
         if pardoned:
             self._excused.add(operation.asset)
         overtaken = write.outcome.message == "superseded" or self._overtaken(operation)
-        left_behind = operation.id in self._production.running  # another process took over
+        left_behind = self._left_behind(operation)
         if result is not Result.FAILED or overtaken or pardoned or left_behind:
             self._failures.pop(key, None)
             return
         self._failures[key] += 1
         self._failed_at[key] = write.at
+
+    def _left_behind(self, operation: Operation) -> bool:
+        """Whether another process took over, found the push still running, and continues without its outcome.
+
+        The push may end between that answer and the write.
+        """
+        late = operation.epoch < self._witness.lease.epoch
+        return late and operation.id in self._production.found_running
 
     def _overtaken(self, operation: Operation) -> bool:
         """Whether newer content arrived since, which gets its turn immediately; it may be the same again."""

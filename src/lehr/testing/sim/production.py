@@ -91,6 +91,7 @@ class Production:
             seconds.
         unreachable: True while no control plane can reach it.
         running: operations under way, by id.
+        found_running: ids of those that were under way when a control plane last asked about them.
         detached: ids of those that nothing can stop.
         closed: operations that a provider which keeps late writers out has reported ended, and lets
             begin no more.
@@ -128,6 +129,7 @@ class Production:
         self.naming = False
         self.names: dict[str, str] = {}
         self.running: dict[str, Operation] = {}
+        self.found_running: set[str] = set()
         self.detached: set[str] = set()
         self.broken: list[str] = []
         self.closed: set[str] = set()
@@ -334,7 +336,9 @@ class SimulatedPlugin(AssetPlugin):
         if operation.asset in self.production.mute:
             raise TransientError("no connection")
         if operation.id in self.production.running:
+            self.production.found_running.add(operation.id)
             return Progress.RUNNING
+        self.production.found_running.discard(operation.id)
         if self.production.fencing is Fencing.NATIVE:
             self.production.closed.add(operation.id)
         return Progress.ENDED

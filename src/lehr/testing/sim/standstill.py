@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from lehr.model.asset import Asset, AssetId
 from lehr.model.control import Control, ControlKind
 from lehr.model.decision import Condition, Decision, Status, Verdict
@@ -196,7 +198,22 @@ def _is_over(harness: RandomHarness, last: Asset, decision: Decision, verdict: V
         return not any(witness.closed(asset, now) for asset in (last, content, pinned))
     if verdict.reason == Reason.RATE_LIMITED:
         return witness.has_room(content, verdict.check.partition("/")[2], now)
-    return bool(verdict.wait_for) and not any(_differs(harness, decision, id) for id in verdict.wait_for)
+    turns = (decision, _as_pinned_now(harness, last, decision))
+    return bool(verdict.wait_for) and not any(
+        _differs(harness, turn, id) for turn in turns for id in verdict.wait_for
+    )
+
+
+def _as_pinned_now(harness: RandomHarness, last: Asset, decision: Decision) -> Decision:
+    """`decision` with the content that a turn would have now.
+
+    A turn under a pin that was set or lifted since is not recorded if it waits for the same.
+    """
+    pin = harness.witness.standing(ControlKind.PIN, last, harness.clock.now())
+    evidence = {name: value for name, value in decision.evidence.items() if name != "pin"}
+    if pin is None:
+        return replace(decision, evidence=evidence)
+    return replace(decision, content=pin.incarnation or 0, evidence=evidence | {"pin": pin.id})
 
 
 def _differs(harness: RandomHarness, decision: Decision, id: str) -> bool:
