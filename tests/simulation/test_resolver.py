@@ -171,6 +171,20 @@ def test_a_version_does_not_fall_behind_what_is_pinned(tmp_path: Path) -> None:
     play(tmp_path, scenario, traits=LONG)
 
 
+def test_a_version_does_not_go_back_behind_what_came_later(tmp_path: Path) -> None:
+    async def scenario(plane: Plane, world: World, clock: VirtualClock) -> None:
+        await plane.publish(schema("1"))
+        await plane.settle(60.0)
+        await plane.publish(schema("2"), job("a", needs="2"))
+        await plane.settle(60.0)
+        await plane.control(pinned("schema", clock))
+        await clock.sleep(30)
+        assert world.values["schema"] == "2"
+        assert plane.condition("schema").reason == Reason.VERSION_ORDER
+
+    play(tmp_path, scenario, traits=LONG)
+
+
 def test_a_rule_says_what_no_order_does(tmp_path: Path) -> None:
     async def scenario(plane: Plane, world: World, clock: VirtualClock) -> None:
         rule = Rule("cache", "theirs.empty || mine.capacity < 0", "is cold")

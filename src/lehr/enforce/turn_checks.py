@@ -134,6 +134,9 @@ class TurnCheckReader:
                 sequence = max(sequence, await self._lookups.run(content))
             look = self._neighbours.look
             found = await look(id, sequence, governing, settled=settled, needed=self._stays)
+            if found is None and not settled:
+                sequence = await self._lookups.run(partial(self._content_of_newer, id))
+                found = await look(id, sequence, governing, needed=self._stays)
             self._looked[id, settled] = None if found is None else found[0]
             if found is not None and not found[0].empty:
                 self._on_difference(id)
@@ -142,6 +145,16 @@ class TurnCheckReader:
             if found is not None and found[0] is not UNDER_WAY:
                 self.looked_at[id] = found[1]
         return self._looked[id, settled]
+
+    def _content_of_newer(self, id: AssetId) -> int:
+        """The incarnation to compare an asset at that the content of the push does not have.
+
+        That content is held back by a pin. Its own is what it runs, as `Neighbours.referrers` has it.
+        """
+        self.others[id] = None
+        governing = self._view.governing
+        own = self._neighbours.content_of(id, governing, self._controls_over)
+        return own if own and self._neighbours.asset(id, own) is not None else governing
 
     async def look_at(self, ids: Iterable[AssetId]) -> None:
         # An asset that cannot be compared fails in the check that needs it.

@@ -110,7 +110,7 @@ class CheckReader(Protocol):
         ...
 
     def asset(self, id: AssetId) -> Asset | None:
-        """Another asset as `diff` compares it; None if the incarnation has no such asset."""
+        """Another asset in the incarnation that `diff` reads first; None if it has no such asset."""
         ...
 
     async def diff(self, id: AssetId, *, settled: bool = False) -> Diff | None:
@@ -118,7 +118,8 @@ class CheckReader(Protocol):
 
         For another goal than PRESENT, at the governing incarnation: an asset that leaves must wait
         for what others will become. A push under way counts as a difference with unknown effects.
-        None if the incarnation has no such asset.
+        An asset that is newer than the content incarnation is compared at its own content, by its pin
+        if it has one. None if the newest incarnation has no such asset either.
 
         Args:
             settled: do not compare an asset whose last turn has found this very content in place: its diff is

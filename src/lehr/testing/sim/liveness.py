@@ -362,7 +362,9 @@ class LivenessChecker:
                 self._seen(operation, AssetId(name), began, lambda diff: not _changes(diff, 1))
         if effects.capacity is None or effects.capacity < 0:
             for id in self._senders(operation):
-                self._seen(operation, id, began, lambda diff: not _changes(diff, -1))
+                there = id in self._witness.assets(operation.content)
+                at = operation.content if there else operation.governing
+                self._seen(operation, id, began, lambda diff: not _changes(diff, -1), at=at)
 
     def _senders(self, operation: Operation) -> list[AssetId]:
         """Assets that send load to the asset, and are neither removed nor pinned to something else."""
@@ -372,8 +374,7 @@ class LivenessChecker:
             entry = self._witness.ledger.get(asset.id)
             removed = entry is not None and entry.goal is Goal.ABSENT
             pinned = self._witness.standing(ControlKind.PIN, asset, now) is not None
-            there = self._witness.assets(operation.content).get(asset.id)
-            if there is None or removed or pinned:
+            if removed or pinned:
                 continue
             addon = self._registry.addon(asset, DEPENDS_ON, DependsOn) or DependsOn()
             if operation.asset in addon.capacity:
@@ -428,7 +429,17 @@ class LivenessChecker:
         reads = now[id].document()["payload"].get("reads", ())
         return all(_digest(now, name) == _digest(then, name) for name in (id, *reads))
 
-    def _seen(self, operation: Operation, id: AssetId, since: float, allows: Callable[[Diff], bool]) -> None:
+    def _seen(
+        self,
+        operation: Operation,
+        id: AssetId,
+        since: float,
+        allows: Callable[[Diff], bool],
+        *,
+        at: int | None = None,
+    ) -> None:
+        """I3: an asset was seen to allow a push, at the content of the push or at incarnation `at`."""
+        content = operation.content if at is None else at
         newest, governing = self._witness.assets().get(id), self._witness.assets(operation.governing).get(id)
         if id in self._witness.open:
             self._broken("I3", f"{operation.asset} is pushed while {id}, which goes first, is")
@@ -438,8 +449,8 @@ class LivenessChecker:
             )
         looks = [
             look
-            for goal in {Goal.PRESENT, self._goal(id, operation.content)}
-            for look in self._looks.get((id, operation.content, str(goal)), ())
+            for goal in {Goal.PRESENT, self._goal(id, content)}
+            for look in self._looks.get((id, content, str(goal)), ())
         ]
         if not any(look.at >= since and allows(look.diff) for look in looks):
             self._broken("I3", f"{operation.asset} is pushed although {id} has to go first")

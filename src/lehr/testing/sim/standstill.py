@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from lehr.model.addons import DEPENDS_ON
 from lehr.model.asset import Asset, AssetId
 from lehr.model.control import Control, ControlKind
 from lehr.model.decision import Condition, Decision, Status, Verdict
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 _LATE_SECONDS = 5.0
 """By so much may a turn be late without a word: turns queue for a lane's workers."""
 
+_BY_CAPACITY = f"/addons/{DEPENDS_ON}/capacity/"
 _BY_TIME = (Reason.RETRY_BUDGET, Reason.LIMIT_REACHED, Reason.TURNDOWN_STANDS)
 _NOTHING_DIFFERS = (Reason.STILL_REFERENCED, Reason.TURNDOWN_STANDS)
 _COMES_AGAIN = (Status.RETRYING, Status.UNKNOWN)
@@ -236,8 +238,16 @@ def _differs(harness: RandomHarness, decision: Decision, id: str) -> bool:
 
 
 def _names(harness: RandomHarness, decision: Decision, id: str) -> bool:
-    """Whether the content of an asset refers to another one directly, or that one to it."""
-    assets = harness.witness.assets(decision.content)
+    """Whether the content of an asset refers to another one directly, or that one to it.
+
+    An asset that the content has may also refer to it since then, and is compared at that content as well.
+    """
+    assets, last = harness.witness.assets(decision.content), harness.witness.last(id)
+    if id not in assets or last is None:
+        return False
+    own = harness.registry.mentions(_in_force(harness, last))
+    if any(item.target == decision.asset and item.path.startswith(_BY_CAPACITY) for item in own):
+        return True
     pairs = ((decision.asset, id), (id, decision.asset))
     return any(
         one in assets and other in {item.target for item in harness.registry.mentions(assets[one])}
