@@ -10,6 +10,7 @@ import pytest
 
 from lehr.control.messages import Pause, Report
 from lehr.control.plane import StandingByError
+from lehr.model.attempt import Attempt
 from lehr.model.lease import LEASE_SECONDS
 from lehr.model.writes import LeaseLostError, Refused, TakeLease
 from lehr.testing.sim.harness import OWNER
@@ -77,6 +78,42 @@ def test_a_process_whose_lease_is_taken_stands_by_and_begins_anew(tmp_path: Path
         assert process.enforcer is not before
         assert process.enforcer.epoch == epoch + 2
         assert process.enforcer.turns >= process.enforcer.assets > 0, "all assets are looked at anew"
+
+    play(tmp_path, scenario)
+
+
+def test_a_command_that_meets_the_loss_of_the_lease_is_answered(tmp_path: Path) -> None:
+    async def scenario(harness: RandomHarness, process: Process) -> None:
+        process.hold()
+        await harness.clock.sleep(2 * LEASE_SECONDS)
+        assert isinstance(takes(process, harness, "there"), int)
+        process.release()
+        assert not process.plane.standby, "it does not know yet"
+        refused = await process.command(Pause(selector="all", reason="because", seconds=None))
+        assert (refused.ok, refused.code) == (False, "STO138")
+        assert "there has taken over" in refused.message
+
+    play(tmp_path, scenario)
+
+
+def test_a_lease_that_is_lost_during_the_first_pass_is_taken_back(tmp_path: Path) -> None:
+    async def scenario(harness: RandomHarness, process: Process) -> None:
+        await process.kill()
+        successor = Process(harness, "successor", 5, OWNER)
+        harness.processes.append(successor)
+        plane, refresh, epochs = successor.plane, successor.plane.refresh, [0]
+
+        async def loses_its_lease_once() -> Attempt:
+            epochs.append(successor.enforcer.epoch)
+            if len(epochs) == 2:
+                raise LeaseLostError(PARTITION, epochs[1], epochs[1] + 1, "there")
+            return await refresh()
+
+        plane.refresh = loses_its_lease_once  # type: ignore[method-assign]
+        await successor.start()
+        assert epochs[1] < epochs[2]
+        assert not plane.standby
+        assert successor.enforcer.assets
 
     play(tmp_path, scenario)
 

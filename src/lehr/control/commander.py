@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import msgspec
+import structlog
 
 from lehr.base.errors import LehrError, TransientError
 from lehr.control.commands import approved, control_of, lifted, pruned_summary, require_overridable
@@ -31,9 +32,11 @@ from lehr.model.asset import Asset, AssetId
 from lehr.model.attempt import Attempt
 from lehr.model.control import AuditEntry, Control
 from lehr.model.selector import parse_selector
-from lehr.model.writes import Audit, LiftControl, Prune, Pruned, Refused, SetControl
+from lehr.model.writes import Audit, LeaseLostError, LiftControl, Prune, Pruned, Refused, SetControl
 from lehr.query.run_state import RunState
 from lehr.sdk.runtime import Runtime
+
+log = structlog.get_logger()
 
 
 class Commander:
@@ -119,6 +122,8 @@ class Commander:
         except TransientError:
             # The outcome is final either way: the audit entry follows when it can.
             self._committer.post([write])
+        except LeaseLostError:
+            log.warning("a command is not in the audit log: the lease is lost", **msgspec.to_builtins(entry))
 
     async def _control(self, request: Controlling, actor: str) -> Answer:
         now = self._clock.now()

@@ -233,7 +233,7 @@ class ControlPlane:
         try:
             await self._listener.start()
             await self._take_lease()
-            attempt = await self.refresh()
+            attempt = await self._first_pass()
         except BaseException:
             await self.stop(grace=0.0)
             raise
@@ -275,14 +275,30 @@ class ControlPlane:
             try:
                 await self._tenure.broken()
             except LeaseLostError as error:
-                if error.owner == self._parts.owner:
-                    raise  # they would take it from each other for ever
-                self.standby = error.what
-                log.warning("the lease is lost; standing by", partition=self.partition, why=str(error))
-            await self._tenure.end()
-            await self._retake_lease()
-            log.warning("the lease is taken again", partition=self.partition)
+                await self._stand_by(error)
             await self._follow_up()
+
+    async def _first_pass(self) -> Attempt:
+        while True:
+            try:
+                return await self.refresh()
+            except LeaseLostError as error:
+                await self._stand_by(error)
+
+    async def _stand_by(self, lost: LeaseLostError) -> None:
+        """Stop what acts under the lease that was lost, and take it back when it is free.
+
+        Raises:
+            LeaseLostError: a process with the same owner has taken it: they would take it from each other
+                forever.
+        """
+        if lost.owner == self._parts.owner:
+            raise lost
+        self.standby = lost.what
+        log.warning("the lease is lost; standing by", partition=self.partition, why=str(lost))
+        await self._tenure.end()
+        await self._retake_lease()
+        log.warning("the lease is taken again", partition=self.partition)
 
     async def _retake_lease(self) -> None:
         while True:
