@@ -12,6 +12,8 @@ It compares the diff of the asset to push with those of its dependencies *and* i
 
 Only the static order is transitive: it passes through a bounded number of assets that do not differ
 themselves. Indirect dependencies whose own last turn found this content in place are not compared again.
+It is also the only order that an asset meets that has gone past the content of the push, to newer content of
+its own: nobody will bring that asset back.
 
 An unknown effect on capacity counts as growing and as shrinking. The Enforcer finds and names two assets that
 wait for each other.
@@ -49,6 +51,7 @@ class _Question(msgspec.Struct, frozen=True):
 
     Attributes:
         through: for messages, the asset that depends on it; empty for the asset to push.
+        may_be_past: an asset that has newer content of its own does not make the asset wait.
     """
 
     id: AssetId
@@ -56,6 +59,7 @@ class _Question(msgspec.Struct, frozen=True):
     unblock: str
     judge: Judge
     through: str = ""
+    may_be_past: bool = False
 
 
 class _Obstacle(msgspec.Struct, frozen=True):
@@ -87,7 +91,8 @@ def _questions(request: CheckRequest, read: CheckReader) -> Iterator[_Question]:
         yield from _turndown(read)
         return
     for id in read.dependencies(request.asset):
-        yield _Question(id, Reason.DEPENDENCY_DIFFERS, f"wait until {id} converges", _differs)
+        unblock = f"wait until {id} converges"
+        yield _Question(id, Reason.DEPENDENCY_DIFFERS, unblock, _differs, may_be_past=True)
     addon = read.addon(request.asset, DEPENDS_ON, DependsOn) or DependsOn()
     yield from _capacity(request.diff, addon, read)
     yield from _versions(request.diff, addon, read)
@@ -119,7 +124,7 @@ async def _beyond(
                 _differs,
                 f", which {id} needs,",
             )
-            obstacle = await _ask(question, read, settled=True)
+            obstacle = await _ask(question, read, indirect=True)
             if obstacle is None:
                 ahead.append(further)
             elif obstacle.reason is not Reason.DEPENDENCY_MISSING:
@@ -265,10 +270,12 @@ def _needed(referrer: Referrer, read: CheckReader) -> list[str]:
 # --- answers -------------------------------------------------------------------
 
 
-async def _ask(question: _Question, read: CheckReader, *, settled: bool = False) -> _Obstacle | None:
+async def _ask(question: _Question, read: CheckReader, *, indirect: bool = False) -> _Obstacle | None:
     id = question.id
     try:
-        diff = await read.diff(id, settled=settled)
+        diff = await read.diff(id, own=indirect, settled=indirect)
+        if question.may_be_past and diff is not None and question.judge(diff) is not None:
+            diff = await read.diff(id, own=True)
     except LehrError as error:
         # One asset that cannot be read must not hide the other obstacles.
         return _Obstacle(

@@ -64,7 +64,7 @@ class TurnCheckReader:
         self._sequence = view.pinning.content if stays else view.governing
         # An asset that leaves waits for the newest version of others, even where a pin still holds them back.
         self._controls_over = partial(governance.controls_over, now=view.now) if stays else no_controls
-        self._looked: dict[tuple[AssetId, bool], Diff | None] = {}
+        self._looked: dict[tuple[AssetId, bool, bool], Diff | None] = {}
         self._found: dict[Hashable, Any] = {}
         self._missed: dict[Hashable, Callable[[], Any]] = {}
         self.looked_at: dict[AssetId, Digest | None] = {}
@@ -122,39 +122,34 @@ class TurnCheckReader:
             self._found[place] = await self._lookups.run(look)
         return missed
 
-    async def diff(self, id: AssetId, *, settled: bool = False) -> Diff | None:
-        if (id, settled) not in self._looked:
+    async def diff(self, id: AssetId, *, own: bool = False, settled: bool = False) -> Diff | None:
+        asked = (id, own, settled)
+        if asked not in self._looked:
             # Before it is looked at: what settles during the turn must not be missed.
             self._on_look(id)
-            governing, sequence = self._view.governing, self._sequence
-            if settled:
-                # A push that goes back to older content does not wait for others to go back.
-                self.others[id] = None
-                content = partial(self._neighbours.content_of, id, governing, self._controls_over)
-                sequence = max(sequence, await self._lookups.run(content))
-            look = self._neighbours.look
+            newer = own and self._sequence < self._view.governing
+            sequence = max(self._sequence, await self._content_of(id)) if newer else self._sequence
+            governing, look = self._view.governing, self._neighbours.look
             found = await look(id, sequence, governing, settled=settled, needed=self._stays)
-            if found is None and not settled:
-                sequence = await self._lookups.run(partial(self._content_of_newer, id))
-                found = await look(id, sequence, governing, needed=self._stays)
-            self._looked[id, settled] = None if found is None else found[0]
+            if found is None:
+                # It is newer than the incarnation that a pin keeps the asset of the push at.
+                found = await look(id, await self._content_of(id), governing, needed=self._stays)
+            if found is None:
+                found = await look(id, governing, governing, needed=self._stays)
+            self._looked[asked] = None if found is None else found[0]
             if found is not None and not found[0].empty:
                 self._on_difference(id)
             # A check that lets a push go although another is under way does not rely on the end of
             # that push.
             if found is not None and found[0] is not UNDER_WAY:
                 self.looked_at[id] = found[1]
-        return self._looked[id, settled]
+        return self._looked[asked]
 
-    def _content_of_newer(self, id: AssetId) -> int:
-        """The incarnation to compare an asset at that the content of the push does not have.
-
-        That content is held back by a pin. Its own is what it runs, as `Neighbours.referrers` has it.
-        """
+    async def _content_of(self, id: AssetId) -> int:
+        """The incarnation whose content another asset is to have, by its pin if any; 0 if it is gone."""
         self.others[id] = None
-        governing = self._view.governing
-        own = self._neighbours.content_of(id, governing, self._controls_over)
-        return own if own and self._neighbours.asset(id, own) is not None else governing
+        content_of = self._neighbours.content_of
+        return await self._lookups.run(partial(content_of, id, self._view.governing, self._controls_over))
 
     async def look_at(self, ids: Iterable[AssetId]) -> None:
         # An asset that cannot be compared fails in the check that needs it.

@@ -113,7 +113,7 @@ class CheckReader(Protocol):
         """Another asset in the incarnation that `diff` reads first; None if it has no such asset."""
         ...
 
-    async def diff(self, id: AssetId, *, settled: bool = False) -> Diff | None:
+    async def diff(self, id: AssetId, *, own: bool = False, settled: bool = False) -> Diff | None:
         """The diff of another asset at the content incarnation of the push, as its plugin reports it.
 
         For another goal than PRESENT, at the governing incarnation: an asset that leaves must wait
@@ -122,6 +122,7 @@ class CheckReader(Protocol):
         if it has one. None if the newest incarnation has no such asset either.
 
         Args:
+            own: compare it at its own content if that is newer: a pin holds the content of the push back.
             settled: do not compare an asset whose last turn has found this very content in place: its diff is
                 empty then.
         """

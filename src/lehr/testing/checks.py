@@ -38,6 +38,7 @@ class FixedCheckReader:
         governing: Iterable[Asset] = (),
         controls: Iterable[Control] = (),
         diffs: Mapping[AssetId, Diff | LehrError] | None = None,
+        own_diffs: Mapping[AssetId, Diff] | None = None,
         usages: Mapping[str, tuple[int, float | None]] | None = None,
         referrers: Iterable[Referrer] = (),
         assets: Iterable[Asset] = (),
@@ -47,6 +48,7 @@ class FixedCheckReader:
         Args:
             governing: all assets of the governing incarnation that configure checks.
             diffs: diff by id of every other asset there is; an error is raised.
+            own_diffs: those at newer content of their own, where they are different.
             referrers: assets that refer, or once referred, to the asset of the push.
             assets: other assets, as far as a check looks at more of them than their diffs.
             usages: answer by the reservation's key; a key that is missing is unused.
@@ -58,6 +60,7 @@ class FixedCheckReader:
         self._governing = tuple(sorted(governing, key=lambda asset: asset.id))
         self._controls = tuple(controls)
         self._diffs = dict(diffs or {})
+        self._own_diffs = dict(own_diffs or {})
         self._usages = dict(usages or {})
         self._referrers = tuple(referrers)
 
@@ -82,11 +85,11 @@ class FixedCheckReader:
     def asset(self, id: AssetId) -> Asset | None:
         return self._assets.get(id)
 
-    async def diff(self, id: AssetId, *, settled: bool = False) -> Diff | None:
+    async def diff(self, id: AssetId, *, own: bool = False, settled: bool = False) -> Diff | None:
         self.asked.append(id)
         if settled:
             self.trusted.append(id)
-        found = self._diffs.get(id)
+        found = self._own_diffs.get(id, self._diffs.get(id)) if own else self._diffs.get(id)
         if isinstance(found, LehrError):
             raise found
         return found

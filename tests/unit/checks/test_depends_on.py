@@ -7,7 +7,7 @@ from lehr.checks.depends_on import DependsOnCheck
 from lehr.model.addons import ADDONS
 from lehr.model.asset import AssetId, make_asset
 from lehr.model.decision import Verdict
-from lehr.model.diff import NO_DIFF, Change, Diff, Goal
+from lehr.model.diff import NO_DIFF, Change, Diff, Effects, Goal
 from lehr.model.reason import Reason
 from lehr.model.types import Registry
 from lehr.testing.checks import FixedCheckReader, check_request
@@ -69,6 +69,23 @@ def test_a_turndown_does_not_wait_for_dependencies(goal: Goal) -> None:
     assert ask(["a"], {"a": DIFFERS}, goal) == ([], [])
 
 
+@pytest.mark.parametrize(
+    ("addon", "allow"),
+    [
+        ({"assets": ["a"]}, True),
+        ({"capacity": ["a"]}, False),
+        ({"versions": [{"asset": "a", "at_least": "2"}]}, False),
+    ],
+)
+def test_only_the_static_order_is_met_by_what_has_gone_past(addon: dict[str, object], allow: bool) -> None:
+    asset = make_asset(AssetId("web"), "lehr.File", None, {"lehr.DependsOn": addon})
+    id = AssetId("a")
+    grows = Diff(DIFFERS.changes, Effects(capacity=1))
+    reader = FixedCheckReader(REGISTRY, diffs={id: grows}, own_diffs={id: NO_DIFF})
+    (verdict,) = asyncio.run(DependsOnCheck().check(check_request(asset, diff=grows), reader))
+    assert verdict.allow is allow
+
+
 def chain(
     links: dict[str, list[str]], diffs: dict[str, Diff | LehrError]
 ) -> tuple[Verdict, FixedCheckReader]:
@@ -93,7 +110,7 @@ def test_a_push_waits_for_what_its_dependencies_need() -> None:
 def test_what_a_dependency_that_differs_needs_is_for_that_one_to_wait_for() -> None:
     verdict, reader = chain({"web": ["a"], "a": ["b"], "b": []}, {"a": DIFFERS, "b": DIFFERS})
     assert verdict.wait_for == ("a",)
-    assert reader.asked == ["a"]
+    assert reader.asked == ["a", "a"], "also at its own content"
 
 
 def test_what_many_need_is_looked_at_once_and_cycles_end() -> None:

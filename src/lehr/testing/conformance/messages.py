@@ -142,8 +142,8 @@ class _SentCheckReader:
     def asset(self, id: AssetId) -> Asset | None:
         return sent(self._reader.asset(id))
 
-    async def diff(self, id: AssetId, *, settled: bool = False) -> Diff | None:
-        return sent(await self._reader.diff(id, settled=settled))
+    async def diff(self, id: AssetId, *, own: bool = False, settled: bool = False) -> Diff | None:
+        return sent(await self._reader.diff(id, own=own, settled=settled))
 
     def referrers(self) -> Any:
         return sent(self._reader.referrers())
