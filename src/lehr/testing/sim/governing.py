@@ -127,6 +127,11 @@ class Governing:
         for name in ("budget-1", "budget-2"):
             self.assets[name] = self._asset(name, _MADE[name][1](self._dice, self.now()))
 
+    def limit_removals_unevenly(self) -> None:
+        """Two budgets limit removals; the one with the higher rate allows fewer at a time."""
+        self.assets["budget-1"] = self._asset("budget-1", {"removals": 1, "per_seconds": 30.0})
+        self.assets["budget-2"] = self._asset("budget-2", {"removals": 3, "per_seconds": 240.0})
+
     def take_id(self, id: str) -> None:
         """Use the id of what was a thing for a limit that holds nothing."""
         payload = {"select": {"ids": [id]}, "pushes": 100, "per": "1s"}

@@ -351,7 +351,8 @@ class LivenessChecker:
         """I3: an asset that goes first was seen to need nothing, in that same turn."""
         began = self._clock.monotonic() - (self._clock.now() - decision.at) - _ROUNDING
         for id in self._registry.dependencies(content):
-            self._seen(operation, id, began, lambda diff: diff.empty)
+            own = self.content_of(id, operation.governing)
+            self._seen(operation, id, began, lambda diff: diff.empty, own)
         self._beyond(operation, content, began)
         effects = None if decision.diff is None else decision.diff.effects
         if effects is None:
@@ -364,7 +365,7 @@ class LivenessChecker:
             for id in self._senders(operation):
                 there = id in self._witness.assets(operation.content)
                 at = operation.content if there else operation.governing
-                self._seen(operation, id, began, lambda diff: not _changes(diff, -1), at=at)
+                self._seen(operation, id, began, lambda diff: not _changes(diff, -1), at)
 
     def _senders(self, operation: Operation) -> list[AssetId]:
         """Assets that send load to the asset, and are neither removed nor pinned to something else."""
@@ -435,11 +436,9 @@ class LivenessChecker:
         id: AssetId,
         since: float,
         allows: Callable[[Diff], bool],
-        *,
-        at: int | None = None,
+        at: int = 0,
     ) -> None:
-        """I3: an asset was seen to allow a push, at the content of the push or at incarnation `at`."""
-        content = operation.content if at is None else at
+        """I3: an asset was seen to allow a push, at the content of the push, or later at incarnation `at`."""
         newest, governing = self._witness.assets().get(id), self._witness.assets(operation.governing).get(id)
         if id in self._witness.open:
             self._broken("I3", f"{operation.asset} is pushed while {id}, which goes first, is")
@@ -449,6 +448,7 @@ class LivenessChecker:
             )
         looks = [
             look
+            for content in {operation.content, max(operation.content, at)}
             for goal in {Goal.PRESENT, self._goal(id, content)}
             for look in self._looks.get((id, content, str(goal)), ())
         ]

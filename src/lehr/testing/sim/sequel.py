@@ -1,6 +1,6 @@
 """The sequel of some random histories: events that meet after everything has settled.
 
-All events before it have dice of its own, so a history is the same up to here with and without a sequel.
+It has dice of its own, so a history is the same up to here with and without a sequel.
 In a world at rest, one cause has one effect: an asset that does not settle again was forgotten then.
 """
 
@@ -11,7 +11,7 @@ from lehr.testing.sim import people
 from lehr.testing.sim.dice import Dice
 from lehr.testing.sim.final_phase import come_to_rest, settle, standing
 from lehr.testing.sim.random_harness import RandomHarness, Step
-from lehr.testing.sim.sequel_encounters import ENCOUNTERS
+from lehr.testing.sim.sequel_encounters import ENCOUNTERS, LAST
 from lehr.testing.sim.verdict import judge
 
 _SALT = 0x5E9E1
@@ -29,7 +29,7 @@ def has_sequel(seed: int) -> bool:
 def encounters_of(seed: int) -> list[Step]:
     """The events in the sequel of `seed`, in this order."""
     dice = Dice(seed ^ _SALT ^ 1)
-    return [dice.pick(ENCOUNTERS) for _ in range(_ENCOUNTERS)]
+    return [*(dice.pick(ENCOUNTERS) for _ in range(_ENCOUNTERS)), dice.pick(LAST)]
 
 
 async def play(harness: RandomHarness) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lehr.control.messages import Lift, Pin, PruneHistory
+from lehr.control.messages import Lift, Pause, Pin, PruneHistory
 from lehr.model.addons import Turndown
 from lehr.model.diff import Goal
 from lehr.sdk.plugin import Fencing
@@ -85,6 +85,20 @@ async def _needed_again(harness: RandomHarness) -> None:
     await harness.quiet_period()
 
 
+async def _depend_on_what_was_removed(harness: RandomHarness) -> None:
+    """Of two things that are removed, only the one that depends on the other is declared to stay again."""
+    ids = harness.intent.row(2)
+    for id in ids:
+        _turn_down(harness, id)
+    harness.edit()
+    await harness.pass_time(20.0, _LONG_ENOUGH)
+    for id in ids[1:]:
+        harness.intent.things[id].turndown = None
+    harness.edit()
+    await harness.pass_time(20.0, _LONG_ENOUGH)
+    await harness.quiet_period()
+
+
 async def _fail_to_remove(harness: RandomHarness) -> None:
     """One thing may be removed for a long time, and its removal fails before it succeeds."""
     ids = harness.intent.row(1)
@@ -104,6 +118,15 @@ async def _fail_to_remove(harness: RandomHarness) -> None:
 async def _remove_many(harness: RandomHarness) -> None:
     """More things leave than two budgets allow."""
     harness.intent.governing.limit_removals()
+    harness.intent.turn_down_many()
+    harness.edit()
+    await harness.pass_time(30.0, 120.0)
+    await harness.quiet_period()
+
+
+async def _remove_some_of_many(harness: RandomHarness) -> None:
+    """Many things leave, under a budget for a short time and one with a lower rate for a long time."""
+    harness.intent.governing.limit_removals_unevenly()
     harness.intent.turn_down_many()
     harness.edit()
     await harness.pass_time(30.0, 120.0)
@@ -187,6 +210,29 @@ async def _pin_in_a_row(harness: RandomHarness) -> None:
 
 async def _pin(harness: RandomHarness, id: str, incarnation: int) -> None:
     await harness.command(Pin(selector=id, reason="because", seconds=None, incarnation=incarnation))
+
+
+async def _pass_what_a_pin_needs(harness: RandomHarness) -> None:
+    """A thing is pinned to what was declared with content that another one has gone past since."""
+    ids = harness.intent.row(2)
+    if not ids:
+        return
+    ahead, pinned = ids
+    if harness.dice.happens(0.4):
+        thing = harness.intent.things[pinned]
+        thing.depends_on, thing.sends_to = [], [ahead]
+    harness.renew(*ids)
+    await harness.pass_time(10.0, _LONG_ENOUGH)
+    await harness.command(Pause(selector=pinned, reason="because", seconds=None))
+    harness.renew(*ids)
+    await harness.pass_time(10.0, _LONG_ENOUGH)
+    target = max(harness.witness.incarnations)
+    harness.renew(*ids)
+    await harness.pass_time(10.0, _LONG_ENOUGH)
+    await _pin(harness, pinned, target)
+    await harness.command(Lift(kind="pause", selector=pinned))
+    await harness.pass_time(10.0, 20.0)
+    await harness.quiet_period()
 
 
 # --- looks ----------------------------------------------------------------------------
@@ -340,3 +386,10 @@ ENCOUNTERS: Sequence[Step] = [
     _misread_an_edit,
     _take_over_in_trouble,
 ]
+
+LAST: Sequence[Step] = [
+    _pass_what_a_pin_needs,
+    _depend_on_what_was_removed,
+    _remove_some_of_many,
+]
+"""One of them ends a sequel."""

@@ -230,11 +230,29 @@ def _differs(harness: RandomHarness, decision: Decision, id: str) -> bool:
         content = decision.governing
     if decision.asset in witness.assets() and "pin" not in decision.evidence:
         content = max(witness.incarnations)
-    if not _names(harness, decision, id):
-        # A push that goes back to older content does not wait for others to go back.
-        content = max(content, harness.liveness.content_of(AssetId(id), decision.governing))
-    assets = witness.assets(content)
-    return not _whole(assets, id) or production.values.get(id) != intended_value(assets, id, harness.registry)
+    # A push that goes back to older content does not wait for others to go back.
+    own = max(content, harness.liveness.content_of(AssetId(id), decision.governing))
+    contents = {content} if _names(harness, decision, id) else {own}
+    if _goes_first(harness, decision, id):
+        contents.add(own)
+    return all(_differs_at(harness, id, content) for content in contents)
+
+
+def _differs_at(harness: RandomHarness, id: str, content: int) -> bool:
+    assets = harness.witness.assets(content)
+    intended = intended_value(assets, id, harness.registry)
+    return not _whole(assets, id) or harness.production.values.get(id) != intended
+
+
+def _goes_first(harness: RandomHarness, decision: Decision, id: str) -> bool:
+    """Whether the content of an asset refers to another one only as what has to be pushed before."""
+    asset = harness.witness.assets(decision.content).get(decision.asset)
+    if asset is None or decision.goal is not Goal.PRESENT:
+        return False
+    by_capacity = {
+        item.target for item in harness.registry.mentions(asset) if item.path.startswith(_BY_CAPACITY)
+    }
+    return AssetId(id) in harness.registry.dependencies(asset) and id not in by_capacity
 
 
 def _names(harness: RandomHarness, decision: Decision, id: str) -> bool:
