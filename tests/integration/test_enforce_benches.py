@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 FIGURES = [
+    ("controls_under_load", ["refused_for_others_pins"]),
     ("diff_many", ["programs", "schemas"]),
     ("enforce_push", ["pushes"]),
     ("enforce_sweep", ["sweep", "memory"]),
@@ -29,7 +30,7 @@ def test_a_bench_reports_its_figures(bench: str, figures: list[str]) -> None:
     for line in lines:
         assert {"figure", "value", "unit", "size", "machine"} <= line.keys()
         assert line["size"] == (80 if line["figure"] == "growth" else 20)
-        assert line["value"] > 0
+        assert line["value"] > 0 or bench == "controls_under_load"
     if bench == "enforce_push":
         assert {"peer", "ratio", "durability"} <= lines[0].keys()
         assert lines[0]["decisions"] == 40

@@ -196,6 +196,11 @@ class Neighbours:
         targets = dict.fromkeys(mention.target for mention in self.registry.mentions(asset))
         return [id for id in targets if id != asset.id]
 
+    def referred_by(self, read: RecordingReader, id: AssetId) -> list[AssetId]:
+        """The other assets that asset `id` refers to, as `read` has it."""
+        asset = read.asset(id)
+        return [] if asset is None else self.referred(asset)
+
     def has_left(self, id: AssetId, sequence: int, asked: frozenset[AssetId] = frozenset()) -> bool:
         """True for an asset that is out of production and will stay so, or is out of Lehr's care.
 

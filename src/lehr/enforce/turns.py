@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -264,15 +264,21 @@ class Turns:
             if not event.diff.empty:
                 # Now, and not when the turn rests: admission may take as long as the store hangs.
                 self._wakeups.unsettled[slot.key.id] = None
+                if target.goal is Goal.PRESENT:
+                    self._bring_back(self._neighbours.referred_by(read, slot.key.id))
         others = read.others(slot.key.id)
         if others != slot.reads:
             self._wakeups.read(slot, others)
-            for id in filter(self._neighbours.was_removed, others):
-                self._wakeups.recheck_soon(id)  # it may be needed again
+            self._bring_back(others)
             if self.governance is not slot.governance:
                 # Published before these reads were known: it must not be missed.
                 self._wakeups.wake_slot(slot, "intent has changed during the comparison", urgent=True)
         return event
+
+    def _bring_back(self, needed: Iterable[AssetId]) -> None:
+        """Wake those that their turndown has removed: they may be needed again."""
+        for id in filter(self._neighbours.was_removed, needed):
+            self._wakeups.recheck_soon(id)
 
     async def _check(self, slot: Slot, effect: RunChecks) -> Checked:
         view = effect.view
