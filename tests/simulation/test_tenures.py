@@ -45,6 +45,11 @@ def takes(
     return answer  # type: ignore[no-any-return]
 
 
+async def until(harness: RandomHarness, holds: Callable[[], bool]) -> None:
+    while not holds():
+        await harness.clock.sleep(0.5)
+
+
 def test_a_lease_in_use_is_renewed(tmp_path: Path) -> None:
     async def scenario(harness: RandomHarness, process: Process) -> None:
         for _ in range(20):
@@ -78,6 +83,23 @@ def test_a_process_whose_lease_is_taken_stands_by_and_begins_anew(tmp_path: Path
         assert process.enforcer is not before
         assert process.enforcer.epoch == epoch + 2
         assert process.enforcer.turns >= process.enforcer.assets > 0, "all assets are looked at anew"
+
+    play(tmp_path, scenario)
+
+
+def test_who_waits_for_convergence_waits_for_the_next_tenure(tmp_path: Path) -> None:
+    async def scenario(harness: RandomHarness, process: Process) -> None:
+        harness.production.seconds = 30.0
+        harness.renew(*harness.intent.things)
+        await until(harness, lambda: not process.plane.at_rest)
+        converging = asyncio.create_task(process.run(process.plane.converge()))
+        process.hold()
+        await harness.clock.sleep(2 * LEASE_SECONDS)
+        assert isinstance(takes(process, harness, "there", 30.0), int)
+        process.release()
+        await harness.clock.sleep(2 * LEASE_SECONDS)
+        await until(harness, lambda: process.plane.at_rest)
+        assert await asyncio.wait_for(converging, 1.0) is not bool(process.enforcer.unsettled)
 
     play(tmp_path, scenario)
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from lehr.http.server import Address
 
 _LOOK_SECONDS = 0.1
-_TELL_SECONDS = 10.0
+_REPORT_SECONDS = 10.0
 
 
 async def run_on(
@@ -142,7 +142,7 @@ async def _report_waiting(plane: ControlPlane) -> None:
         named = ", ".join(pushes[:3]) + (", ..." if len(pushes) > 3 else "")
         count = formatting.counted(len(pushes), "push", "pushes")
         report(f"waiting up to {formatting.span(left)} for {count}: {named}")
-        await clock.sleep(_TELL_SECONDS)
+        await clock.sleep(_REPORT_SECONDS)
 
 
 class Hangup:
@@ -228,10 +228,10 @@ class _Reporter:
             rest = tuple(item for item in attempt.diagnostics if item not in remarks)
             attempt = replace(attempt, diagnostics=rest)
         self._remarks = remarks
-        told = (attempt.publication, attempt.sources, attempt.diagnostics)
-        if told == self._last:
+        shown = (attempt.publication, attempt.sources, attempt.diagnostics)
+        if shown == self._last:
             return
-        before, self._last = self._last[:1], told
+        before, self._last = self._last[:1], shown
         if attempt.publication is Publication.PUBLISHED:
             changed = formatting.counted(len(attempt.changed), "asset")
             report(f"{_in_force(attempt)} published: {changed} changed")

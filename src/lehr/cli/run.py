@@ -121,15 +121,7 @@ def run(
     from lehr.cli.logs import configure_logs
     from lehr.cli.shutdown import run_until_ended
 
-    if timeout is not None and not once:
-        raise click.UsageError("--timeout requires --once.")
-    if listen is not None and once:
-        raise click.UsageError("--listen cannot be combined with --once.")
-    if signed_by is None and "LEHR_SIGNED_BY" in os.environ:
-        # Otherwise a user who meant to name a file would get unsigned commits.
-        raise click.UsageError("LEHR_SIGNED_BY is empty: name the file of keys, or unset it.")
-    if listen is None:
-        _require_unwritten("hook_secret", "names")
+    _require_consistent(once, timeout, listen, signed_by)
     address = None
     # Address and secret are checked before anything starts: nothing should be pushed before an error.
     if listen is not None:
@@ -155,6 +147,21 @@ def run(
     if once:
         run_until_ended(lambda ended: run_once(ended, deployment, timeout), hangup=hangup)
     run_until_ended(lambda ended: run_on(ended, deployment, address, secret, names, hangup), hangup=hangup)
+
+
+def _require_consistent(
+    once: bool, timeout: float | None, listen: str | None, signed_by: Path | None
+) -> None:
+    """Raises `UsageError` for options that contradict each other."""
+    if timeout is not None and not once:
+        raise click.UsageError("--timeout requires --once.")
+    if listen is not None and once:
+        raise click.UsageError("--listen cannot be combined with --once.")
+    if signed_by is None and "LEHR_SIGNED_BY" in os.environ:
+        # Otherwise a user who meant to name a file would get unsigned commits.
+        raise click.UsageError("LEHR_SIGNED_BY is empty: name the file of keys, or unset it.")
+    if listen is None:
+        _require_unwritten("hook_secret", "names")
 
 
 def _require_unwritten(*names: str) -> None:

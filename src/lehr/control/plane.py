@@ -302,7 +302,8 @@ class ControlPlane:
 
     async def _retake_lease(self) -> None:
         while True:
-            self._tenure = self._new_tenure()
+            ended, self._tenure = self._tenure, self._new_tenure()
+            ended.enforcer.release()  # whoever has come since it stopped
             try:
                 await self._take_lease()
             except TransientError as error:

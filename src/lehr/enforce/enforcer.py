@@ -207,7 +207,11 @@ class Enforcer:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        self._wakeups.changed.set()  # a caller that waits for a turn would wait for ever
+        self.release()
+
+    def release(self) -> None:
+        """Let those go who wait for a turn to end: there will be none."""
+        self._wakeups.changed.set()
 
     def _spawn(
         self,
