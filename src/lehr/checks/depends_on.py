@@ -12,8 +12,8 @@ It compares the diff of the asset to push with those of its dependencies *and* i
 
 Only the static order is transitive: it passes through a bounded number of assets that do not differ
 themselves. Indirect dependencies whose own last turn found this content in place are not compared again.
-It is also the only order that an asset meets that has gone past the content of the push, to newer content of
-its own: nobody will bring that asset back.
+It is also the only order that an asset satisfies once it has newer content than the push: it will not return
+to the older one.
 
 An unknown effect on capacity counts as growing and as shrinking. The Enforcer finds and names two assets that
 wait for each other.

@@ -64,7 +64,7 @@ class TurnCheckReader:
         self._sequence = view.pinning.content if stays else view.governing
         # An asset that leaves waits for the newest version of others, even where a pin still holds them back.
         self._controls_over = partial(governance.controls_over, now=view.now) if stays else no_controls
-        self._looked: dict[tuple[AssetId, bool, bool], Diff | None] = {}
+        self._looked: dict[tuple[AssetId, int, bool], Diff | None] = {}
         self._found: dict[Hashable, Any] = {}
         self._missed: dict[Hashable, Callable[[], Any]] = {}
         self.looked_at: dict[AssetId, Digest | None] = {}
@@ -123,13 +123,14 @@ class TurnCheckReader:
         return missed
 
     async def diff(self, id: AssetId, *, own: bool = False, settled: bool = False) -> Diff | None:
-        asked = (id, own, settled)
+        governing, sequence = self._view.governing, self._sequence
+        if own and sequence < governing:
+            sequence = max(sequence, await self._content_of(id))
+        asked = (id, sequence, settled)
         if asked not in self._looked:
             # Before it is looked at: what settles during the turn must not be missed.
             self._on_look(id)
-            newer = own and self._sequence < self._view.governing
-            sequence = max(self._sequence, await self._content_of(id)) if newer else self._sequence
-            governing, look = self._view.governing, self._neighbours.look
+            look = self._neighbours.look
             found = await look(id, sequence, governing, settled=settled, needed=self._stays)
             if found is None:
                 # It is newer than the incarnation that a pin keeps the asset of the push at.
