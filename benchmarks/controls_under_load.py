@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks import figures
-from benchmarks.enforce_push import PARTITION, Nothing, at_rest, enforcer, ids, publish
+from benchmarks.enforce_push import PARTITION, Nothing, Wrapped, at_rest, enforcer, ids, publish
 from lehr.base.blocking import Threads
 from lehr.base.clock import SystemClock
 from lehr.enforce.committer import Committer
@@ -27,40 +27,29 @@ from lehr.model.asset import AssetId
 from lehr.model.control import Control, ControlKind
 from lehr.model.selector import Selector, parse_selector
 from lehr.model.writes import Admit, Refused, SetControl, Write
-from lehr.sdk.store import Records, Store, StoredIntent
+from lehr.sdk.store import Store
 from lehr.store.sqlite import SqliteStore
 
 _GROUPS = 10
 _PINS_OF_ALL = 5
 
 
-class Counting:
+class Counting(Wrapped):
     """A store that counts refused admissions."""
 
     def __init__(self, store: Store) -> None:
-        self._store = store
+        super().__init__(store)
         self.admitted = 0
         self.refused: Counter[AssetId] = Counter()
 
-    @property
-    def intent(self) -> StoredIntent:
-        return self._store.intent
-
-    @property
-    def records(self) -> Records:
-        return self._store.records
-
     def commit(self, writes: Sequence[Write]) -> list[Any]:
-        answers = self._store.commit(writes)
+        answers = super().commit(writes)
         for write, answer in zip(writes, answers, strict=True):
             if isinstance(write, Admit) and isinstance(answer, Refused):
                 self.refused[write.operation.asset] += 1
             elif isinstance(write, Admit):
                 self.admitted += 1
         return answers
-
-    def close(self) -> None:
-        self._store.close()
 
 
 class Found(NamedTuple):

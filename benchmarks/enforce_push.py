@@ -66,12 +66,11 @@ class Nothing(AssetPlugin):
         return DONE
 
 
-class Remembering:
-    """A store that remembers what was written to it, group by group."""
+class Wrapped:
+    """A store that passes everything on to another one."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self.groups: list[Sequence[Write]] = []
 
     @property
     def intent(self) -> StoredIntent:
@@ -82,11 +81,22 @@ class Remembering:
         return self._store.records
 
     def commit(self, writes: Sequence[Write]) -> list[Any]:
-        self.groups.append(writes)
         return self._store.commit(writes)
 
     def close(self) -> None:
         self._store.close()
+
+
+class Remembering(Wrapped):
+    """A store that remembers what was written to it, group by group."""
+
+    def __init__(self, store: Store) -> None:
+        super().__init__(store)
+        self.groups: list[Sequence[Write]] = []
+
+    def commit(self, writes: Sequence[Write]) -> list[Any]:
+        self.groups.append(writes)
+        return super().commit(writes)
 
 
 def registry() -> Registry:

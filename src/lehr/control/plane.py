@@ -303,7 +303,7 @@ class ControlPlane:
     async def _retake_lease(self) -> None:
         while True:
             ended, self._tenure = self._tenure, self._new_tenure()
-            ended.enforcer.release()  # those who began to wait after it stopped
+            ended.enforcer.end_waits()  # those who began to wait after it stopped
             try:
                 await self._take_lease()
             except TransientError as error:

@@ -207,10 +207,10 @@ class Enforcer:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        self.release()
+        self.end_waits()
 
-    def release(self) -> None:
-        """Let those go who wait for a turn to end: there will be none."""
+    def end_waits(self) -> None:
+        """Wake those who wait for a turn to end: there will be none."""
         self._wakeups.changed.set()
 
     def _spawn(
