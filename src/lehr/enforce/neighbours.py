@@ -181,15 +181,31 @@ class Neighbours:
         Each is as its pin keeps it: it runs that, not its newest version.
         """
         found = []
-        for other in self.lookups.past_and_present_referrers(AssetKey(self._partition, id)):
-            key = AssetKey(self._partition, other)
-            newest = self.lookups.asset(key, sequence)
-            if newest is not None and other != id and not self.has_left(other, sequence):
-                content = pin(newest, sequence, controls_over(other)).content
+        for newest in self._ever_referred(id, sequence):
+            if not self.has_left(newest.id, sequence):
+                key = AssetKey(self._partition, newest.id)
+                content = pin(newest, sequence, controls_over(newest.id)).content
                 asset = newest if content == sequence else self.lookups.asset(key, content) or newest
                 mentions = tuple(item for item in self.registry.mentions(asset) if item.target == id)
                 found.append(Referrer(asset, mentions))
         return found
+
+    def removed_referrers(self, id: AssetId, sequence: int) -> dict[AssetId, Digest]:
+        """Assets of incarnation `sequence` that once referred to `id` and have left, with their digests.
+
+        A push may bring each of them back.
+        """
+        ever = self._ever_referred(id, sequence)
+        return {
+            asset.id: asset.digest
+            for asset in ever
+            if asset.id in self._slots and self.has_left(asset.id, sequence)
+        }
+
+    def _ever_referred(self, id: AssetId, sequence: int) -> list[Asset]:
+        others = self.lookups.past_and_present_referrers(AssetKey(self._partition, id))
+        found = [self.lookups.asset(AssetKey(self._partition, other), sequence) for other in others]
+        return [asset for asset in found if asset is not None and asset.id != id]
 
     def referred(self, asset: Asset) -> list[AssetId]:
         """The other assets that `asset` refers to, each once."""
@@ -212,6 +228,8 @@ class Neighbours:
             return True
         if slot.state.ledger is None or slot.state.ledger.goal is not Goal.ABSENT:
             return False
+        if slot.state.operation is not None and slot.state.operation.goal is Goal.PRESENT:
+            return False  # a push is bringing it back
         last = self.lookups.last(slot.key, sequence)
         if last is None or TURNDOWN not in addon_names(last[0]):
             return False

@@ -323,7 +323,8 @@ def _converged(state: State) -> StepResult:
     if state.trouble is not NO_TROUBLE:
         state = replace(state, trouble=NO_TROUBLE)
     writes: tuple[Write, ...] = ()
-    if view.goal is Goal.ABSENT:
+    if view.goal is Goal.ABSENT and state.phase is Phase.VERIFYING:
+        # Without a push of its own, nothing may just not be visible yet: its handle leads there later.
         state, writes = _keep_handle(state, "")
     entry = state.ledger
     if entry is None or entry.content_digest != digest or entry.goal is not view.goal:

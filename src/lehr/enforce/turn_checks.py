@@ -34,7 +34,7 @@ class TurnCheckReader:
     """`lehr.sdk.check.CheckReader` for one turn.
 
     Attributes:
-        looked_at: assets that were looked at, with their digests in the newest incarnation;
+        looked_at: assets that were looked at or have left, with their digests in the newest incarnation;
             admission ensures that these are still current, and that no push of them is under way.
         others: assets whose pins the verdicts rest on.
     """
@@ -61,6 +61,8 @@ class TurnCheckReader:
         self._on_difference = on_difference
         stays = view.goal is Goal.PRESENT
         self._stays = stays
+        # Intent has let go of it, and something still needs it: no pin keeps others at its content.
+        self._outlives_intent = view.newest_digest is None and view.pinning.pin is None
         self._sequence = view.pinning.content if stays else view.governing
         # An asset that leaves waits for the newest version of others, even where a pin still holds them back.
         self._controls_over = partial(governance.controls_over, now=view.now) if stays else no_controls
@@ -124,7 +126,7 @@ class TurnCheckReader:
 
     async def diff(self, id: AssetId, *, own: bool = False, settled: bool = False) -> Diff | None:
         governing, sequence = self._view.governing, self._sequence
-        if own and sequence < governing:
+        if (own or self._outlives_intent) and sequence < governing:
             sequence = max(sequence, await self._content_of(id))
         asked = (id, sequence, settled)
         if asked not in self._looked:
@@ -162,6 +164,9 @@ class TurnCheckReader:
             "referrers", partial(self._neighbours.referrers, own, governing, self._controls_over)
         )
         self.others.update(dict.fromkeys(referrer.asset.id for referrer in found))
+        # Another turn may be about to bring one of these back: admission compares and refuses.
+        removed = partial(self._neighbours.removed_referrers, own, governing)
+        self.looked_at.update(self._look("removed referrers", removed))
         return found
 
 

@@ -251,6 +251,11 @@ class Turns:
 
     def _rest(self, slot: Slot, rest: Rest) -> None:
         self._wakeups.rest(slot, rest)
+        if rest.settled and slot.compared is not None and self._neighbours.was_removed(slot.key.id):
+            # An asset that only this one needed may be about to come back, and wait for something else first.
+            needed = self._neighbours.referred_by(slot.compared, slot.key.id)
+            freed = [id for id in needed if id in self._wakeups.unsettled]
+            self._wakeups.wake_all(freed, f"{slot.key.id}, which referred to it, was removed")
         now, then = self.governance, slot.governance
         if not rest.settled and now is not None and then is not None and now.digest != then.digest:
             # The obstacle may be gone: only unsettled assets were woken when that was published.

@@ -100,11 +100,18 @@ def test_the_look_after_an_unknown_outcome_names_the_push_that_was_lost() -> Non
 
 
 def test_the_handle_of_what_was_removed_is_forgotten_once_that_is_verified() -> None:
-    gone = view(goal=Goal.ABSENT)
-    state, effects = after(State(handle=KNOWN), Begin(gone), diffed(NO_DIFF))
+    gone, push = view(goal=Goal.ABSENT), operation(goal=Goal.ABSENT)
+    events = (Begin(gone), diffed(), Checked((), "o1"), Admitted(push), Ended(DONE, EPOCH, 1000.0))
+    state, effects = after(State(handle=KNOWN), *events, diffed(NO_DIFF))
     assert written(effects)[0] == KeepHandle(replace(KNOWN, text=""))
     assert state.handle is None
     state, effects = after(state, Begin(gone), diffed(NO_DIFF))
+    assert not any(isinstance(write, KeepHandle) for write in written(effects))
+
+
+def test_a_look_that_finds_nothing_does_not_make_the_handle_forgotten() -> None:
+    state, effects = after(State(handle=KNOWN), Begin(view(goal=Goal.ABSENT)), diffed(NO_DIFF))
+    assert state.handle == KNOWN
     assert not any(isinstance(write, KeepHandle) for write in written(effects))
 
 

@@ -11,7 +11,7 @@ import pytest
 from lehr.base.digest import Digest
 from lehr.base.errors import StalledError
 from lehr.enforce.governance import Governance
-from lehr.enforce.neighbours import Neighbours
+from lehr.enforce.neighbours import ControlsOver, Neighbours
 from lehr.enforce.turn_checks import TurnCheckReader, ask_all
 from lehr.model.asset import AssetId
 from lehr.model.control_index import ControlIndex
@@ -20,7 +20,7 @@ from lehr.model.diff import NO_DIFF, Diff
 from lehr.model.incarnation import Incarnation
 from lehr.model.operation import Purpose
 from lehr.model.reason import Reason
-from lehr.sdk.check import CheckPlugin, CheckReader, CheckRequest
+from lehr.sdk.check import CheckPlugin, CheckReader, CheckRequest, Referrer
 from lehr.testing.checks import SOME_DIFF
 from lehr.testing.virtual import EPOCH, run
 from lehr.testing.world import registry
@@ -58,6 +58,12 @@ class Neighbourhood:
 
     registry = registry()
     lookups = None
+
+    def referrers(self, id: AssetId, sequence: int, controls_over: ControlsOver) -> list[Referrer]:
+        return []
+
+    def removed_referrers(self, id: AssetId, sequence: int) -> dict[AssetId, Digest]:
+        return {AssetId("gone"): Digest("digest of gone")}
 
     async def look(
         self, id: AssetId, sequence: int, governing: int, *, settled: bool, needed: bool
@@ -123,6 +129,12 @@ def test_what_was_found_is_remembered_with_its_digest_and_looked_at_once() -> No
         assert differ == ["busy"]
 
     run(main, seed=1)
+
+
+def test_admission_is_told_of_referrers_that_have_left_because_they_may_be_brought_back() -> None:
+    reader = looking([])
+    assert list(reader.referrers()) == []
+    assert reader.looked_at == {"gone": "digest of gone"}
 
 
 def test_a_cancellation_from_outside_is_passed_on() -> None:

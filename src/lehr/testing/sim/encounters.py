@@ -188,6 +188,8 @@ async def _lose_the_source_aloud(harness: RandomHarness) -> None:
         harness.publish()
         harness.repository.tell()
         await harness.process.pass_time(_SAID_SECONDS)
+    if harness.process.plane.standby:
+        return  # it waits for the lease, and reads no source until then
     attempt = harness.process.store.records.attempt(PARTITION)
     if attempt is None or attempt.publication is not Publication.UNREADABLE:
         said = None if attempt is None else attempt.publication.value

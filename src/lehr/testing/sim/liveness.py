@@ -357,10 +357,13 @@ class LivenessChecker:
         effects = None if decision.diff is None else decision.diff.effects
         if effects is None:
             return
+        outlives = operation.asset not in self._witness.assets(operation.governing)
+        outlives = outlives and "pin" not in decision.evidence
         if effects.capacity is None or effects.capacity > 0:
             addon = self._registry.addon(content, DEPENDS_ON, DependsOn) or DependsOn()
             for name in addon.capacity:
-                self._seen(operation, AssetId(name), began, lambda diff: not _changes(diff, 1))
+                own = self.content_of(AssetId(name), operation.governing) if outlives else 0
+                self._seen(operation, AssetId(name), began, lambda diff: not _changes(diff, 1), own)
         if effects.capacity is None or effects.capacity < 0:
             for id in self._senders(operation):
                 there = id in self._witness.assets(operation.content)

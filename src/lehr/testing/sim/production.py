@@ -333,6 +333,7 @@ class SimulatedPlugin(AssetPlugin):
 
     async def status(self, operation: Operation) -> Progress:
         self._reach()
+        self.production.asked[operation.asset] = asyncio.get_running_loop().time()
         if operation.asset in self.production.mute:
             raise TransientError("no connection")
         if operation.id in self.production.running:

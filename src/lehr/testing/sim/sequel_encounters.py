@@ -139,16 +139,16 @@ async def _reuse_an_id(harness: RandomHarness) -> None:
     if not ids:
         return
     harness.renew(*ids)
-    await _published(harness, ids[0], there=True)
+    await until_published(harness, ids[0], there=True)
     await harness.pass_time(0.0, 5.0)
     if harness.dice.happens(0.6):
         _turn_down(harness, ids[0], harness.dice.seconds(0.0, 120.0))
-        await _take_out(harness, ids[0])
+        await take_out(harness, ids[0])
     else:
         harness.intent.let_go.add(ids[0])
         del harness.intent.things[ids[0]]
         harness.edit()
-    await _published(harness, ids[0], there=False)
+    await until_published(harness, ids[0], there=False)
     if ids[0] not in harness.intent.things:
         harness.intent.governing.take_id(ids[0])
     harness.edit()
@@ -169,7 +169,7 @@ async def _leave_and_prune(harness: RandomHarness) -> None:
         _turn_down(harness, id, harness.dice.pick((0.0, 200.0)))
     harness.edit()
     await harness.pass_time(2.0, 10.0)
-    await _take_out(harness, ids[-1])
+    await take_out(harness, ids[-1])
     others = [id for id in harness.intent.things if id not in ids]
     for _ in range(harness.dice.number(0, 2)):
         await harness.pass_time(0.0, 5.0)
@@ -311,7 +311,7 @@ async def _come_back(harness: RandomHarness) -> None:
         _turn_down(harness, id)
         harness.edit()
         await harness.pass_time(5.0, 10.0)
-        await _take_out(harness, id)
+        await take_out(harness, id)
         await harness.pass_time(5.0, 10.0)
     harness.intent.come_back()
 
@@ -345,7 +345,7 @@ def _turn_down(harness: RandomHarness, id: str, fence: float = 0.0) -> None:
     harness.intent.things[id].turndown = Turndown("it leaves", 0.0, fence)
 
 
-async def _take_out(harness: RandomHarness, id: str) -> None:
+async def take_out(harness: RandomHarness, id: str) -> None:
     """Take out the lines of a thing in turndown, once no older revision can be published any more."""
     for _ in range(3):
         harness.edit()
@@ -354,7 +354,7 @@ async def _take_out(harness: RandomHarness, id: str) -> None:
     harness.edit()
 
 
-async def _published(harness: RandomHarness, id: str, *, there: bool) -> None:
+async def until_published(harness: RandomHarness, id: str, *, there: bool) -> None:
     """Let time pass until it is published that an asset is `there`, or should long have been."""
     for _ in range(80):  # an edit may be found only by the next regular look
         if (id in harness.witness.assets()) is there:

@@ -233,7 +233,8 @@ def _differs(harness: RandomHarness, decision: Decision, id: str) -> bool:
     # A push that goes back to older content does not wait for others to go back.
     own = max(content, harness.liveness.content_of(AssetId(id), decision.governing))
     contents = {content} if _names(harness, decision, id) else {own}
-    if _goes_first(harness, decision, id):
+    outlives_intent = decision.asset not in witness.assets() and "pin" not in decision.evidence
+    if outlives_intent or _goes_first(harness, decision, id):
         contents.add(own)
     return all(_differs_at(harness, id, content) for content in contents)
 

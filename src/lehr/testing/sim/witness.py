@@ -244,7 +244,9 @@ class Witness:
             entry = self.ledger.get(id)
             # An asset back in intent is managed before any look at it.
             leaves = id not in self.assets() or self.turndown(asset) is not None
-            if leaves and entry is not None and entry.goal is Goal.ABSENT:
+            push = self.open.get(id)
+            comes_back = push is not None and push.goal is Goal.PRESENT
+            if leaves and not comes_back and entry is not None and entry.goal is Goal.ABSENT:
                 removed.append(asset)
             elif id in self.assets() or self.turndown(asset) is not None:
                 found.append(asset)
