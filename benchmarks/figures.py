@@ -99,13 +99,15 @@ def report(
         figure: its name (`create`, `p99`).
         value: what was measured, in `unit` (`s`, `ms`, `MiB`, `1/s`).
         size: how many of what the bench is about.
-        peer: what to compare it with; the line then has `ratio`, our value over the peer's. Of a peer that
-            is `at_least` so much the line has `peer_at_least`, and the ratio is at most what it says.
+        peer: what to compare it with; the line then has `ratio`, our value over the peer's, or null where
+            the peer measured zero. Of a peer that is `at_least` so much the line has `peer_at_least`, and
+            the ratio is at most what it says.
         **facts: whatever else a reader must know (durability, repetitions).
     """
     line: dict[str, Any] = {"figure": figure, "value": _rounded(value), "unit": unit, "size": size}
     if peer is not None:
-        line |= {"peer": peer.name, "peer_value": _rounded(peer.value), "ratio": _rounded(value / peer.value)}
+        ratio = _rounded(value / peer.value) if peer.value else None
+        line |= {"peer": peer.name, "peer_value": _rounded(peer.value), "ratio": ratio}
         line |= {"peer_at_least": True} if peer.at_least else {}
     print(json.dumps(line | facts | {"machine": machine()}), flush=True)
 

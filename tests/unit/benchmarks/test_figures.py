@@ -31,6 +31,12 @@ def test_a_peer_that_was_not_waited_for_is_a_bound_and_the_line_says_so(
     assert "peer_at_least" not in measured
 
 
+def test_a_peer_that_measured_zero_has_no_ratio(capsys: pytest.CaptureFixture[str]) -> None:
+    figures.report("refused", 0.5, "admissions", 20, peer=figures.Peer("pins of all", 0.0))
+    line = json.loads(capsys.readouterr().out)
+    assert (line["peer_value"], line["ratio"]) == (0.0, None)
+
+
 def test_a_figure_without_a_peer_has_no_ratio(capsys: pytest.CaptureFixture[str]) -> None:
     figures.report("p99", 0.123456, "s", 10)
     line = json.loads(capsys.readouterr().out)
