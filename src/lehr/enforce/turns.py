@@ -256,6 +256,9 @@ class Turns:
             needed = self._neighbours.referred_by(slot.compared, slot.key.id)
             freed = [id for id in needed if id in self._wakeups.unsettled]
             self._wakeups.wake_all(freed, f"{slot.key.id}, which referred to it, was removed")
+            if self.governance is not slot.governance:
+                # An asset that needs it again was compared during this turn, when it was not removed yet.
+                self._wakeups.wake_slot(slot, "intent has changed during its removal", urgent=True)
         now, then = self.governance, slot.governance
         if not rest.settled and now is not None and then is not None and now.digest != then.digest:
             # The obstacle may be gone: only unsettled assets were woken when that was published.
