@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from lehr.base.digest import digest
@@ -29,31 +31,38 @@ def _push(id: str, epoch: int) -> Operation:
 
 
 @pytest.mark.parametrize(
-    ("epoch", "asked_while_running", "broken"),
+    ("epoch", "asked_running", "asked_ended", "broken"),
     [
-        pytest.param(1, True, False, id="seed 3909: it ended after the answer that it was running"),
-        pytest.param(1, False, True, id="it had ended when the new process asked"),
-        pytest.param(2, True, True, id="nobody took over"),
+        pytest.param(1, [2], [], False, id="seed 3909: it ended after the answer that it was running"),
+        pytest.param(1, [2], [1], False, id="its own process, which is late, saw that it had ended"),
+        pytest.param(1, [], [2], True, id="it had ended when the new process asked"),
+        pytest.param(1, [1], [2], True, id="it had ended when the new process asked, and not before"),
+        pytest.param(1, [2], [2], True, id="the new process waited for its end"),
+        pytest.param(2, [2], [], True, id="nobody took over"),
     ],
 )
 def test_a_push_may_follow_at_once_only_one_left_behind(
-    epoch: int, asked_while_running: bool, broken: bool
+    epoch: int, asked_running: list[int], asked_ended: list[int], broken: bool
 ) -> None:
+    """Of a push under `epoch`, processes with these epochs ask while it runs, and after its end."""
+
     async def main() -> list[str]:
         clock, types, trace = VirtualClock(), registry(), Trace()
         witness = Witness(types, trace)
         production = Production([plain(THING)], Dice(0), trace, Fencing.NATIVE)
-        judge, plugin = (
-            LivenessChecker(witness, production, types, clock),
-            SimulatedPlugin(production, clock, TRAITS),
-        )
+        judge = LivenessChecker(witness, production, types, clock)
+
+        async def ask(processes: list[int]) -> None:
+            for process in processes:
+                plugin = SimulatedPlugin(production, clock, TRAITS)
+                plugin.epoch = partial(int, process)
+                await plugin.status(first)
+
         witness.committed([TakeLease(_PARTITION, "here", EPOCH, 30.0)], [2])
         first = witness.open["t1"] = production.running["1"] = _push("1", epoch)
-        if asked_while_running:
-            await plugin.status(first)
+        await ask(asked_running)
         production.end(first)
-        if not asked_while_running:
-            await plugin.status(first)
+        await ask(asked_ended)
         judge.committed(Finish("1", Outcome(Result.FAILED, "no answer"), EPOCH), None)
         judge._pauses(_push("2", 2))
         return witness.violations

@@ -77,6 +77,7 @@ class Process:
         self.store.broken = harness.production.broken
         self.store.newest_epoch = lambda: harness.witness.lease.epoch
         self.plugin = SimulatedPlugin(harness.production, harness.clock, harness.traits)
+        self.plugin.epoch = lambda: self.store.epoch
         self.generation = InlineGeneration(harness.registry, harness.clock)
         self.committing = Slow(harness.clock, lambda: harness.delays(harness.commits), harness.hang)
         self.store_reading = Slow(harness.clock, harness.read_delays, harness.hang)

@@ -91,7 +91,7 @@ class Production:
             seconds.
         unreachable: True while no control plane can reach it.
         running: operations under way, by id.
-        found_running: ids of those that were under way when a control plane last asked about them.
+        found_running: ids of those that were under way when a process of a later lease last asked about them.
         detached: ids of those that nothing can stop.
         closed: operations that a provider which keeps late writers out has reported ended, and lets
             begin no more.
@@ -270,6 +270,7 @@ class SimulatedPlugin(AssetPlugin):
     Attributes:
         hints: keys of what may have changed; None breaks the watch. Hints that arrive before it is
             watched again wait there.
+        epoch: of the last lease of its control plane.
     """
 
     def __init__(self, production: Production, clock: Clock, traits: Traits) -> None:
@@ -277,6 +278,7 @@ class SimulatedPlugin(AssetPlugin):
         self.traits = traits  # type: ignore[misc]
         self.production = production
         self.hints: asyncio.Queue[AssetKey | None] = asyncio.Queue()
+        self.epoch: Callable[[], int] = lambda: 0
         self._clock = clock
 
     # --- looking ---------------------------------------------------------------------
@@ -336,10 +338,12 @@ class SimulatedPlugin(AssetPlugin):
         self.production.asked[operation.asset] = asyncio.get_running_loop().time()
         if operation.asset in self.production.mute:
             raise TransientError("no connection")
-        if operation.id in self.production.running:
-            self.production.found_running.add(operation.id)
+        running = operation.id in self.production.running
+        if operation.epoch < self.epoch():  # The process that began it decides nothing any more.
+            change = self.production.found_running.add if running else self.production.found_running.discard
+            change(operation.id)
+        if running:
             return Progress.RUNNING
-        self.production.found_running.discard(operation.id)
         if self.production.fencing is Fencing.NATIVE:
             self.production.closed.add(operation.id)
         return Progress.ENDED

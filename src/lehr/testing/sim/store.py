@@ -48,7 +48,7 @@ class SimulatedStore:
         dies: None, or "before", "within" or "after" the next commit.
         died: set when the control plane has died at a commit, or was killed.
         commits: how many there were.
-        newest_epoch: of the lease, of any process.
+        epoch: of the lease that was taken here last; newest_epoch: of the lease, of any process.
         deposed: True once a commit learned that the lease is lost; broken: what it did against
             that.
     """
@@ -72,8 +72,8 @@ class SimulatedStore:
         self.commits = 0
         self.deposed = False
         self.broken: list[str] = []
+        self.epoch = 0
         self.newest_epoch: Callable[[], int] = lambda: 0
-        self._epoch = 0
         self.before: Callable[[int, Sequence[Write]], None] = lambda number, writes: None
         self.intent: Any = _Reads("intent", self)
         self.records: Any = _Reads("records", self)
@@ -147,9 +147,9 @@ class SimulatedStore:
         for write, answer in zip(writes, answers, strict=True):
             if isinstance(write, TakeLease):
                 if not isinstance(answer, Refused):
-                    self._epoch, self.deposed = answer, False
+                    self.epoch, self.deposed = answer, False
                 return
-        if self._epoch < self.newest_epoch():
+        if self.epoch < self.newest_epoch():
             self.broken.append("I5: a process writes although another one has taken the lease")
 
     def _tear(self, writes: Sequence[Write]) -> None:
