@@ -21,15 +21,10 @@ _NOT_CHECKED = {
 _ALLOWED: dict[tuple[str, str], str] = {}
 """Path and the line's beginning or words of it: why this hit is right."""
 _ALLOWED_IN_SOURCE = {
-    ("base/blocking.py", r"^ +tell: "): "a parameter",
     ("cli/explanation_text.py", r'"says": '): "a field of `lehr why --json`",
-    ("cli/status.py", r'push\["said"\]'): "a field of the control plane's report",
-    ("control/commander.py", r'"said": said'): "a field of the control plane's report",
     ("http/resources.py", r'"(/v1/partitions/{partition}/)?standing"'): "an address of the HTTP API",
     (r"store/sql/.*\.py", r"\bstanding\b"): "a table of the store",
     ("testing/sim/examples/hello.py", "nobody reads it"): "people read notices",
-    ("testing/sim/plans/plan.py", r"^ +standing: "): "an attribute",
-    ("testing/sim/script_world.py", r'[" |]mend"'): "a command of scenarios",
 }
 """Path below `src/lehr` and words of the line, both as expressions: why this hit is right."""
 

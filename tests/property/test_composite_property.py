@@ -72,7 +72,7 @@ def away(name: str, is_away: bool) -> Edit:
     def edit(world: World) -> None:
         repository = world.others.get(name, world.primary)
         repository.unreadable = is_away
-        repository.tell()
+        repository.announce()
 
     return edit
 
@@ -113,7 +113,7 @@ def test_what_is_followed_is_what_is_there(batches: list[list[Edit]]) -> None:
                 edit(world)
                 await listening()
                 if not hint.done():
-                    world.primary.tell()  # of an edit to what is not declared nobody is told
+                    world.primary.announce()  # of an edit to what is not declared nobody is told
                 await asyncio.wait_for(hint, PATIENCE)
                 hint = asyncio.ensure_future(_next(hints))
                 await listening()

@@ -16,8 +16,8 @@ from lehr.generate.engine.memory import Memory
 from lehr.generate.engine.runs import Run
 from lehr.generate.engine.schedule import Generator
 from lehr.generate.outcome.protocol import LENGTH_BYTES, Built, SandboxLimits, frame
-from lehr.generate.sandbox.authors import Answer, Found, Module, Record
-from lehr.generate.sandbox.forks import Ended, Take, Work
+from lehr.generate.sandbox.authors import CallOutput, FoundGenerator, Module, Record
+from lehr.generate.sandbox.forks import RunResult, Take, Work
 from lehr.generate.sandbox.meter import Overrun
 from lehr.publish.problem_positions import with_excerpts
 from lehr.sdk.generator import Declaration, Reads, SourceFile
@@ -54,7 +54,7 @@ assets = st.fixed_dictionaries(
 bodies = st.binary(max_size=5) | assets.map(msgspec.json.encode) | st.just(b"[" * 5000)
 records = st.builds(Record, texts, bodies, st.none() | texts, numbers)
 answers = st.builds(
-    Answer,
+    CallOutput,
     st.lists(records, max_size=2).map(tuple),
     st.lists(diagnostics, max_size=2).map(tuple),
     st.booleans(),
@@ -67,34 +67,36 @@ declarations = st.builds(
 )
 modules = st.builds(
     Module,
-    st.lists(st.builds(Found, texts, declarations, numbers | st.just(1)), max_size=2).map(tuple),
+    st.lists(st.builds(FoundGenerator, texts, declarations, numbers | st.just(1)), max_size=2).map(tuple),
     st.lists(diagnostics, max_size=1).map(tuple),
     st.lists(st.just(PATH) | texts, max_size=2).map(tuple),
 )
-honest = Module((Found("g", Declaration(Reads.FILE, "services/*.yaml"), 1),), (), (PATH,))
+honest = Module((FoundGenerator("g", Declaration(Reads.FILE, "services/*.yaml"), 1),), (), (PATH,))
 frames = st.binary(max_size=20) | st.one_of(answers, modules, st.just(honest)).map(msgspec.msgpack.encode)
 endings = st.builds(
-    Ended, st.binary(max_size=20), st.sampled_from(Overrun), st.sampled_from([0, 1, 70, 71, -9, -31])
-) | st.just(Ended(b"", Overrun.NOTHING, 0))
+    RunResult, st.binary(max_size=20), st.sampled_from(Overrun), st.sampled_from([0, 1, 70, 71, -9, -31])
+) | st.just(RunResult(b"", Overrun.NOTHING, 0))
 
 
 class Fork:
     """Says what hypothesis thought of, over and over."""
 
-    def __init__(self, said: list[bytes], ended: Ended) -> None:
+    def __init__(self, said: list[bytes], ended: RunResult) -> None:
         self._said = said
         self._ended = ended
 
-    def __call__(self, work: Work, limits: SandboxLimits, clock: Clock, take: Take) -> Ended:
+    def __call__(self, work: Work, limits: SandboxLimits, clock: Clock, take: Take) -> RunResult:
         for body in self._said[: limits.calls]:
             take(body)
         return self._ended
 
 
 @given(st.lists(frames | answers.map(msgspec.msgpack.encode), max_size=4), endings)
-def test_whatever_a_fork_answers_nothing_is_refused_without_a_reason(said: list[bytes], ended: Ended) -> None:
+def test_whatever_a_fork_answers_nothing_is_refused_without_a_reason(
+    said: list[bytes], ended: RunResult
+) -> None:
     run = Run(SandboxLimits(), SystemClock(), Fork(said, ended))
-    taken: list[Answer] = []
+    taken: list[CallOutput] = []
     arguments = [SourceFile(path, b"") for path in ("services/a.yaml", "services/b.yaml")]
     generator = Generator(PATH, honest.generators[0], honest.uses)
     problem = run.call(generator, arguments, {PATH: b""}, taken.append)
@@ -108,7 +110,7 @@ def test_whatever_a_fork_answers_nothing_is_refused_without_a_reason(said: list[
 
 @given(st.lists(frames, min_size=1, max_size=3), endings, st.lists(frames, max_size=3), endings)
 def test_whatever_a_fork_answers_the_worker_goes_on(
-    described: list[bytes], as_described: Ended, said: list[bytes], ended: Ended
+    described: list[bytes], as_described: RunResult, said: list[bytes], ended: RunResult
 ) -> None:
     fork, other = Fork(said, ended), Fork(described, as_described)
 

@@ -21,7 +21,7 @@ from lehr.publish import publisher
 from lehr.query.partition_watch import Feed
 from lehr.testing.sim.dice import Dice
 from lehr.testing.sim.plans.campaign import Campaign, campaign, judge, judge_all
-from lehr.testing.sim.plans.plan import Fault, Plan
+from lehr.testing.sim.plans.plan import Fault, FaultPlan
 from lehr.validate import Judgement
 
 SEED = 20_221
@@ -32,15 +32,15 @@ def planned(scenario: str) -> Campaign:
     return campaign(scenario)
 
 
-def sample(plans: tuple[Plan, ...], count: int) -> list[Plan]:
+def sample(plans: tuple[FaultPlan, ...], count: int) -> list[FaultPlan]:
     dice, left = Dice(SEED), list(plans)
-    chosen: list[Plan] = []
+    chosen: list[FaultPlan] = []
     while left and len(chosen) < count:
         chosen.append(left.pop(dice.number(0, len(left) - 1)))
     return chosen
 
 
-def alarms(campaign: Campaign, plans: list[Plan]) -> dict[str, tuple[str, ...]]:
+def alarms(campaign: Campaign, plans: list[FaultPlan]) -> dict[str, tuple[str, ...]]:
     return {item.plan.name: item.alarms for item in judge_all(campaign, plans, jobs=1) if item.alarms}
 
 
@@ -65,7 +65,7 @@ def test_names_are_unique_so_that_a_name_replays_one_plan() -> None:
 @pytest.mark.parametrize("scenario", ["hello", "shakespeare"])
 def test_what_is_pruned_ends_like_the_reference(scenario: str) -> None:
     found = planned(scenario)
-    reasons: dict[str, list[Plan]] = {}
+    reasons: dict[str, list[FaultPlan]] = {}
     for plan, reason in found.plans.pruned:
         reasons.setdefault(reason, []).append(plan)
     for plans in reasons.values():

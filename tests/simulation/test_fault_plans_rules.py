@@ -12,7 +12,7 @@ from lehr.model.reason import Reason
 from lehr.sdk.plugin import Fencing
 from lehr.testing.sim.plans.damage import damaged
 from lehr.testing.sim.plans.oracles import differences, strays, summary, unlike
-from lehr.testing.sim.plans.plan import Fault, Plan, Point, Reference, Rest, Where
+from lehr.testing.sim.plans.plan import Fault, FaultPlan, Point, Reference, Rest, Where
 from lehr.testing.sim.plans.planning import plans_of
 from lehr.testing.sim.plans.pruning import prune
 
@@ -77,33 +77,33 @@ def test_the_next_step_is_never_early_before_what_this_one_says_is_published() -
 # --- which are left out -------------------------------------------------------------------
 
 
-def left(*plans: Plan, points: tuple[Point, ...]) -> tuple[Plan, ...]:
+def left(*plans: FaultPlan, points: tuple[Point, ...]) -> tuple[FaultPlan, ...]:
     return prune(plans, reference(*points)).played
 
 
 def test_of_crashes_that_leave_the_same_state_one_is_played() -> None:
-    after = Plan(Fault.CRASH_AFTER, Where.COMMIT, 1)
-    before = Plan(Fault.CRASH_BEFORE, Where.COMMIT, 2)
+    after = FaultPlan(Fault.CRASH_AFTER, Where.COMMIT, 1)
+    before = FaultPlan(Fault.CRASH_BEFORE, Where.COMMIT, 2)
     one = point(Where.COMMIT, 1, after=Digest("t"))
     assert left(after, before, points=(one, point(Where.COMMIT, 2, "t"))) == (after,)
     assert left(after, before, points=(one, point(Where.COMMIT, 2, "t", step=1))) == (after, before)
 
 
 def test_a_replacement_is_not_the_same_while_more_pushes_are_under_way() -> None:
-    plans = tuple(Plan(Fault.HELD, Where.COMMIT, number) for number in (1, 2, 3))
+    plans = tuple(FaultPlan(Fault.HELD, Where.COMMIT, number) for number in (1, 2, 3))
     points = (point(Where.COMMIT, 1), point(Where.COMMIT, 2), point(Where.COMMIT, 3, busy=1))
     assert left(*plans, points=points) == (plans[0], plans[2])
 
 
 def test_stale_reads_are_left_out_only_where_nothing_was_written_meanwhile() -> None:
-    plan = Plan(Fault.STALE, Where.COMMIT, 3, since=2)
+    plan = FaultPlan(Fault.STALE, Where.COMMIT, 3, since=2)
     one, three = point(Where.COMMIT, 1, moves=True), point(Where.COMMIT, 3)
     assert left(plan, points=(one, point(Where.COMMIT, 2), three)) == ()
     assert left(plan, points=(one, point(Where.COMMIT, 2, moves=True), three)) == (plan,)
 
 
 def test_an_event_may_only_be_lost_for_nothing_where_another_wakes_the_same_assets_then() -> None:
-    plan = Plan(Fault.LOST, Where.EVENT, 1)
+    plan = FaultPlan(Fault.LOST, Where.EVENT, 1)
     lost = point(Where.EVENT, 1, at=1.0, ids=("a",))
     assert left(plan, points=(lost, point(Where.EVENT, 2, at=1.0, ids=("a", "b")))) == ()
     assert left(plan, points=(lost, point(Where.EVENT, 2, at=1.0, ids=("b",)))) == (plan,)
@@ -112,7 +112,7 @@ def test_an_event_may_only_be_lost_for_nothing_where_another_wakes_the_same_asse
 
 @pytest.mark.parametrize("divisible", [True, False])
 def test_what_has_one_part_cannot_be_applied_in_part(divisible: bool) -> None:
-    plan = Plan(Fault.PARTIAL, Where.PUSH, 1)
+    plan = FaultPlan(Fault.PARTIAL, Where.PUSH, 1)
     write = point(Where.WRITE, 1, at=2.0, ids=("a",), divisible=divisible)
     played = left(plan, points=(point(Where.PUSH, 1, ids=("a",)), write))
     assert bool(played) == divisible
@@ -120,9 +120,9 @@ def test_what_has_one_part_cannot_be_applied_in_part(divisible: bool) -> None:
 
 def test_states_that_faults_strike_in_are_counted_once() -> None:
     plans = (
-        Plan(Fault.FAIL, Where.PUSH, 1),
-        Plan(Fault.HANG, Where.PUSH, 1),
-        Plan(Fault.FAIL, Where.PUSH, 2),
+        FaultPlan(Fault.FAIL, Where.PUSH, 1),
+        FaultPlan(Fault.HANG, Where.PUSH, 1),
+        FaultPlan(Fault.FAIL, Where.PUSH, 2),
     )
     points = (point(Where.PUSH, 1, "s"), point(Where.PUSH, 2, "t"))
     assert prune(plans, reference(*points)).states == 2
@@ -153,11 +153,11 @@ def test_a_shortened_way_leaves_values_out_and_brings_none_in() -> None:
 def test_every_part_of_a_state_is_compared() -> None:
     assert unlike(REST, REST, {}) == []
     others = (
-        Rest({"a": 2}, REST.ledger, REST.standing, REST.incarnation),
-        Rest(REST.production, {}, REST.standing, REST.incarnation),
+        Rest({"a": 2}, REST.ledger, REST.conditions, REST.incarnation),
+        Rest(REST.production, {}, REST.conditions, REST.incarnation),
         Rest(REST.production, REST.ledger, {"a": ("Waiting", Reason.FROZEN)}, REST.incarnation),
-        Rest(REST.production, REST.ledger, REST.standing, "another"),
-        Rest(REST.production, REST.ledger, REST.standing, REST.incarnation, ("a",)),
+        Rest(REST.production, REST.ledger, REST.conditions, "another"),
+        Rest(REST.production, REST.ledger, REST.conditions, REST.incarnation, ("a",)),
     )
     for other in others:
         assert len(unlike(REST, other, {})) == 1
@@ -180,13 +180,13 @@ def test_damage_is_to_one_read_and_leaves_the_source_as_it_is(
     fault: Fault, expected: dict[str, bytes]
 ) -> None:
     before = dict(FILES)
-    assert damaged(FILES, Plan(fault, Where.READ, 1, path="a.yaml")) == expected
+    assert damaged(FILES, FaultPlan(fault, Where.READ, 1, path="a.yaml")) == expected
     assert before == FILES
 
 
 @pytest.mark.parametrize("fencing", Fencing)
 def test_two_control_planes_at_once_need_native_fencing(fencing: Fencing) -> None:
-    plans = [Plan(fault, Where.COMMIT, 1) for fault in (Fault.SECOND, Fault.HELD, Fault.CRASH_AFTER)]
+    plans = [FaultPlan(fault, Where.COMMIT, 1) for fault in (Fault.SECOND, Fault.HELD, Fault.CRASH_AFTER)]
     found = prune(plans, replace(reference(point(Where.COMMIT, 1)), fencing=fencing))
     left = {plan.fault for plan in found.played}
     assert left == ({plan.fault for plan in plans} if fencing is Fencing.NATIVE else {Fault.CRASH_AFTER})

@@ -36,9 +36,9 @@ QUICK = settings(
 NO_TROUBLE = """\
 heal
 release
-store mend
+store repair
 start
-mend
+repair
 slow push 1s
 slow look 0s a
 slow look 0s b
@@ -111,8 +111,8 @@ people = st.one_of(
     command("approve", ids),
     st.just("rollback all"),
 )
-sources = st.sampled_from(["empty", "lose", "mend", "double assets/a.yaml"])
-stores = command("store", st.sampled_from(["fail", "unreadable", "lag", "mend"]))
+sources = st.sampled_from(["empty", "lose", "repair", "double assets/a.yaml"])
+stores = command("store", st.sampled_from(["fail", "unreadable", "lag", "repair"]))
 processes = st.one_of(
     command("crash", st.sampled_from(["before", "after"]), st.sampled_from(tuple(WRITES))),
     st.sampled_from(["kill", "start", "kill\nstart", "hold", "release", "second", "clock +1h", "clock -10m"]),

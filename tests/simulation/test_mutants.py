@@ -18,7 +18,7 @@ from lehr.base.clock import SystemClock
 from lehr.base.errors import LehrError
 from lehr.cli.main import cli
 from lehr.cli.sim import mutants as mutants_command
-from lehr.testing.sim.mutants.judge import SEEDS, Finding, cases, hinted, judge, mutated
+from lehr.testing.sim.mutants.judge import SEEDS, MutationResult, cases, hinted, judge, mutated
 from lehr.testing.sim.mutants.mutation import PLANTED, REPOSITORY, find, mutation, planted
 from lehr.testing.sim.mutants.patch import PatchError, apply, normal
 
@@ -63,7 +63,7 @@ ENDLESS = """\
 """
 
 
-def judged(text: str, played: Sequence[str], longest: float = 20.0) -> Finding:
+def judged(text: str, played: Sequence[str], longest: float = 20.0) -> MutationResult:
     return asyncio.run(judge(mutation(text, "mine"), played, SystemClock(), longest=longest))
 
 

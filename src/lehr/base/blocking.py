@@ -95,12 +95,12 @@ class LastResort:
     Args:
         seconds: until then.
         code: exit code.
-        tell: reports why. It may fail: the receiver may be gone.
+        report: reports why. It may fail: the receiver may be gone.
     """
 
-    def __init__(self, seconds: float, code: int, tell: Callable[[], None]) -> None:
+    def __init__(self, seconds: float, code: int, report: Callable[[], None]) -> None:
         self._code = code
-        self._tell = tell
+        self._report = report
         self._disarmed: Future[None] = Future()
         pool = ThreadPoolExecutor(1, thread_name_prefix="last resort")
         pool.submit(self._wait, seconds)
@@ -119,7 +119,7 @@ class LastResort:
 
     def _end(self) -> None:
         try:
-            self._tell()
+            self._report()
         finally:
             os._exit(self._code)
 

@@ -71,8 +71,8 @@ def problems(text: str) -> str:
     """The problems of an expression, in the order of its text; duplicates only at the first place."""
     found: dict[str, tuple[int, int]] = {}
     for line, column, problem in _PROBLEM.findall(text):
-        place, told = (int(line), int(column)), plain(problem)
-        found[told] = min(place, found.get(told, place))
+        place, message = (int(line), int(column)), plain(problem)
+        found[message] = min(place, found.get(message, place))
     by_place = sorted(found.items(), key=lambda one: one[1])
     lines = [f"{line}:{column}: {problem}" for problem, (line, column) in by_place]
     more = [f"and {len(lines) - _MOST} more"] if len(lines) > _MOST else []

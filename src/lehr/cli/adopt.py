@@ -94,8 +94,8 @@ def adopt(
         path = folder / f"{name}.yaml"
         _write(path, text)
         click.echo(f"{path} written.", err=True)
-        _say_whether_it_is_read(path, workspace, read)
-    _say_what_is_next(drafts)
+        _warn_if_not_included(path, workspace, read)
+    _print_next_steps(drafts)
 
 
 def _workspace(folder: Path) -> Workspace:
@@ -199,7 +199,7 @@ def _write(path: Path, text: str) -> None:
             making.unlink(missing_ok=True)
 
 
-def _say_whether_it_is_read(path: Path, workspace: Path, read: Workspace) -> None:
+def _warn_if_not_included(path: Path, workspace: Path, read: Workspace) -> None:
     from lehr.generate.outcome.globs import matcher
 
     place, top = path.resolve(), workspace.resolve()
@@ -220,7 +220,7 @@ def _left_out(drafts: Sequence[Draft]) -> Iterator[str]:
         yield f"{len(found)}: {reason} ({', '.join(found[:_NAMED])}{more})"
 
 
-def _say_what_is_next(drafts: Sequence[Draft]) -> None:
+def _print_next_steps(drafts: Sequence[Draft]) -> None:
     total = formatting.counted(len(drafts), "draft")
     left = sum(bool(draft.obstacle) for draft in drafts)
     click.echo(f"{total}, {left} commented out:" if left else total, err=True)

@@ -13,7 +13,7 @@ from lehr.cli.output import Column, Shape, bounded, show, show_text
 from lehr.cli.snapshots import IMPORTED, open_snapshot
 from lehr.cli.stored import open_reading, remote_store
 from lehr.model.asset import Asset
-from lehr.query.asset_pages import Page, Plan, Wanted, page, parse_fields, projected
+from lehr.query.asset_pages import FilterPlan, Page, Wanted, page, parse_fields, projected
 from lehr.query.partition_view import Reading
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -110,7 +110,7 @@ def show_plan(form: str, asked: AssetQuery) -> None:
         found = _page(reading, asked)
     assert found.plan is not None
     form = form if form in ("json", "yaml") else "text"
-    show_text(form, _told(found.plan), lambda: found.plan)
+    show_text(form, _plan_lines(found.plan), lambda: found.plan)
 
 
 def matching(reading: Reading, asked: AssetQuery) -> frozenset[str] | None:
@@ -174,7 +174,7 @@ def _cell(path: tuple[str, ...]) -> Callable[[Any], str]:
     return cell
 
 
-def _warn(plan: Plan | None) -> None:
+def _warn(plan: FilterPlan | None) -> None:
     if plan is not None:
         _warn_of(plan.why, plan.unanswered)
 
@@ -185,7 +185,7 @@ def _warn_of(why: str, count: int) -> None:
         click.echo(f"warning: {omitted} omitted: the filter has no answer for them; first: {why}", err=True)
 
 
-def _told(plan: Plan) -> Iterator[str]:
+def _plan_lines(plan: FilterPlan) -> Iterator[str]:
     yield f"filter      {plan.filter}"
     for number, bound in enumerate(plan.by_index or ("none: every asset is checked",)):
         yield f"{'' if number else 'index':<12}{bound}"

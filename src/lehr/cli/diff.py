@@ -19,7 +19,7 @@ from lehr.cli.main import DIFFERENCES
 from lehr.cli.output import print_lines, show_document
 from lehr.cli.snapshots import IMPORTED, open_snapshot
 from lehr.cli.stored import open_reading, reading_options
-from lehr.query.compare import AssetComparison, Comparison, FieldChange, Kind, changes_between, compare
+from lehr.query.compare import AssetComparison, ChangeKind, Comparison, FieldChange, changes_between, compare
 from lehr.query.partition_view import Reading
 
 
@@ -105,8 +105,8 @@ def _with_working_tree(reading: Reading, before: str, directory: Path) -> Compar
 
 # --- A `Comparison` as text, Markdown and plain data --------------------------
 
-_SIGNS = {Kind.ADDED: "+", Kind.CHANGED: "~", Kind.REMOVED: "-"}
-_COLOURS = {Kind.ADDED: "green", Kind.CHANGED: "yellow", Kind.REMOVED: "red"}
+_SIGNS = {ChangeKind.ADDED: "+", ChangeKind.CHANGED: "~", ChangeKind.REMOVED: "-"}
+_COLOURS = {ChangeKind.ADDED: "green", ChangeKind.CHANGED: "yellow", ChangeKind.REMOVED: "red"}
 _MOST_LINES = 40
 _MOST_DETAILS = 100
 _FENCE = re.compile("`{3,}")
@@ -125,7 +125,7 @@ def text(comparison: Comparison) -> Iterator[str]:
 
 def summary(comparison: Comparison) -> str:
     """One line: how many assets were added, changed and removed."""
-    counts = ", ".join(f"{comparison.count(kind):,} {kind}" for kind in Kind if comparison.count(kind))
+    counts = ", ".join(f"{comparison.count(kind):,} {kind}" for kind in ChangeKind if comparison.count(kind))
     return f"{comparison.before} to {comparison.after}: {counts or 'no differences'}"
 
 
@@ -138,7 +138,7 @@ def markdown(comparison: Comparison) -> Iterator[str]:
     yield "| | asset | type | fields |"
     yield "|---|---|---|---|"
     for asset in comparison.assets:
-        fields = formatting.counted(len(asset.fields), "field") if asset.kind is Kind.CHANGED else ""
+        fields = formatting.counted(len(asset.fields), "field") if asset.kind is ChangeKind.CHANGED else ""
         yield f"| {asset.kind} | `{asset.id}` | `{asset.type}` | {fields} |"
     for asset in comparison.assets[:_MOST_DETAILS]:
         yield from _details(asset)
@@ -166,7 +166,7 @@ def document(comparison: Comparison) -> dict[str, Any]:
     return {
         "before": comparison.before,
         "after": comparison.after,
-        **{str(kind): comparison.count(kind) for kind in Kind},
+        **{str(kind): comparison.count(kind) for kind in ChangeKind},
         "assets": msgspec.to_builtins(comparison.assets),
     }
 
@@ -177,9 +177,9 @@ def _field(change: FieldChange) -> Iterator[str]:
         yield f"{sign} {change.path}"
         for line in _text_patch(change):
             yield f"    {terminal.patch_line(line)}"
-    elif change.kind is Kind.ADDED:
+    elif change.kind is ChangeKind.ADDED:
         yield f"{sign} {change.path}: {value(change.after)}"
-    elif change.kind is Kind.REMOVED:
+    elif change.kind is ChangeKind.REMOVED:
         yield f"{sign} {change.path}: {value(change.before)}"
     else:
         before, after = values(change.before, change.after)
@@ -192,13 +192,13 @@ def _patch(change: FieldChange) -> Iterator[str]:
         yield f"  {change.path}"
         yield from _text_patch(change)
         return
-    changed = change.kind is Kind.CHANGED
+    changed = change.kind is ChangeKind.CHANGED
     before, after = (
         values(change.before, change.after) if changed else map(value, (change.before, change.after))
     )
-    if change.kind is not Kind.ADDED:
+    if change.kind is not ChangeKind.ADDED:
         yield f"- {change.path}: {before}"
-    if change.kind is not Kind.REMOVED:
+    if change.kind is not ChangeKind.REMOVED:
         yield f"+ {change.path}: {after}"
 
 

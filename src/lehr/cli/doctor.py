@@ -12,7 +12,7 @@ from lehr.cli import terminal
 from lehr.cli.command import command
 from lehr.cli.output import output_option, show_text
 from lehr.cli.stored import found_state, named_store, open_store, running, state_option
-from lehr.control.prerequisites import Finding, Level, of_machine, of_state
+from lehr.control.prerequisites import CheckResult, Level, of_machine, of_state
 
 
 @command()
@@ -30,7 +30,7 @@ def doctor(form: str) -> None:
     folder = found_state()
     findings = of_machine()
     if folder is None:
-        findings.append(Finding("state", Level.OK, "none yet; `lehr run` creates it"))
+        findings.append(CheckResult("state", Level.OK, "none yet; `lehr run` creates it"))
     else:
         elsewhere = named_store() is not None
         place = partial(wiring.store_place, folder, named_store())
@@ -40,8 +40,8 @@ def doctor(form: str) -> None:
         raise click.exceptions.Exit(1)
 
 
-def _lines(finding: Finding) -> Iterator[str]:
+def _lines(finding: CheckResult) -> Iterator[str]:
     colour = {Level.OK: "green", Level.WARN: "yellow", Level.FAIL: "red"}[finding.level]
-    yield f"{terminal.style(finding.level.ljust(4), colour)}  {finding.name.ljust(12)}  {finding.said}"
+    yield f"{terminal.style(finding.level.ljust(4), colour)}  {finding.name.ljust(12)}  {finding.detail}"
     if finding.fix:
         yield f"      {' ' * 12}  fix: {finding.fix}"

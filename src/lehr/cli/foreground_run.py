@@ -280,8 +280,8 @@ def _progress(plane: ControlPlane) -> Iterator[None]:
             while True:
                 total, left = plane.enforcer.assets, len(plane.enforcer.unsettled)
                 pushing = ", ".join(operation.asset for operation, _said in plane.enforcer.pushes()[:3])
-                said = f"pushing {pushing}" if pushing else "assets settled"
-                progress.update(bar, total=total, completed=total - left, description=said)
+                description = f"pushing {pushing}" if pushing else "assets settled"
+                progress.update(bar, total=total, completed=total - left, description=description)
                 await SystemClock().sleep(_LOOK_SECONDS)
 
         following = asyncio.create_task(follow())

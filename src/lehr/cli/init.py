@@ -45,7 +45,7 @@ def init(directory: Path | None, template: str, listing: bool, no_git: bool, for
         raise click.UsageError("Name the DIRECTORY to create; `.` is the current one.")
     written = write_template(template, directory)
     commits = not no_git and first_commit(directory, written)
-    _say_what_is_next(directory, template, written, commits=commits)
+    _print_next_steps(directory, template, written, commits=commits)
 
 
 def _list(form: str) -> None:
@@ -101,7 +101,7 @@ def _checked(directory: Path, *arguments: str) -> None:
         )
 
 
-def _say_what_is_next(directory: Path, template: str, written: Sequence[str], *, commits: bool) -> None:
+def _print_next_steps(directory: Path, template: str, written: Sequence[str], *, commits: bool) -> None:
     what = "and committed it" if commits else f"with {len(written)} files"
     click.echo(f"Created workspace {directory} from template {template} {what}.")
     repository = (directory / ".git").exists()

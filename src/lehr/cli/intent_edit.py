@@ -216,5 +216,5 @@ def show_commit(made: Commit, options: Editing) -> None:
     elif options.dry_run:
         click.echo(f"dry run: {made.place} would change as shown; nothing was written", err=True)
     else:
-        said = f"commit {made.id[:12]} on {made.place}" if made.id else f"{made.place} changed"
-        click.echo(terminal.printable(said), err=True)
+        summary = f"commit {made.id[:12]} on {made.place}" if made.id else f"{made.place} changed"
+        click.echo(terminal.printable(summary), err=True)

@@ -83,13 +83,13 @@ def _group(group: Group, now: float) -> Iterator[str]:
     due = "" if group.next_at is None else f"; next turn {formatting.when(group.next_at, now)}"
     title = f"{group.status} ({group.reason})" if group.reason else group.status
     yield f"{paint(group.status, '●')} {title}: {formatting.counted(group.count, 'asset')}{due}"
-    said: set[str] = set()
+    shown: set[str] = set()
     for row in group.rows:
         since = "" if row.since is None else f", since {formatting.ago(row.since, now)}"
         yield f"  {row.id}{since}: {terminal.printable(row.message or row.reason)}"
-        if row.unblock and row.unblock not in said:
+        if row.unblock and row.unblock not in shown:
             yield f"      unblock: {terminal.printable(row.unblock)}"
-            said.add(row.unblock)
+            shown.add(row.unblock)
     if group.count > len(group.rows):
         yield (f"  and {group.count - len(group.rows):,} more; see `lehr get assets --status {group.status}`")
 

@@ -55,7 +55,7 @@ def plan(directory: Path, exit_code: bool, form: str, state: Path | None) -> Non
 
     gc.disable()  # a plan creates no cycles, and collection takes a fifth of the time
     planned = asyncio.run(_plan(directory, state))
-    show_text(form, _tell(planned), lambda: planned)
+    show_text(form, _plan_lines(planned), lambda: planned)
     if any(item.result == "not known" for item in planned):
         raise click.exceptions.Exit(1)
     if exit_code and any(item.diff is not None and not item.diff.empty for item in planned):
@@ -111,7 +111,7 @@ def _require_same(store: Store | None, partition: Partition) -> None:
         )
 
 
-def _tell(planned: list[Planned]) -> Iterator[str]:
+def _plan_lines(planned: list[Planned]) -> Iterator[str]:
     from lehr.cli.explanation_text import differences
 
     for item in planned:

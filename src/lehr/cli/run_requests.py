@@ -7,12 +7,12 @@ import click
 from lehr.base.errors import LehrError
 from lehr.cli.command import command
 from lehr.cli.stored import complete_asset, state_folder, state_option
-from lehr.control.messages import Answer, AnyRequest, Refresh, Retry
+from lehr.control.messages import AnyRequest, CommandResult, Refresh, Retry
 
 _SYNC_SECONDS = 330.0  # the time limit of a generation
 
 
-def send_request(request: AnyRequest, *, timeout: float = 30.0) -> Answer:
+def send_request(request: AnyRequest, *, timeout: float = 30.0) -> CommandResult:
     """Send a command to the active `lehr run`, and return its answer, which is never an error.
 
     Raises:

@@ -65,9 +65,9 @@ def _lines(
     yield f"assets      {counts or 'none'}"
     if overview.held_back:
         yield f"pinned      {held_back_line(overview.held_back, reading.partition)}"
-    said = {push["operation"]: push["said"] for push in (report or {}).get("pushes", ())}
+    progress_of = {push["operation"]: push["progress"] for push in (report or {}).get("pushes", ())}
     for operation in overview.operations:
-        progress = said.get(operation.id) or ("" if operation.id in said else "outcome unknown")
+        progress = progress_of.get(operation.id) or ("" if operation.id in progress_of else "outcome unknown")
         took = formatting.span(now - operation.started_at)
         yield f"pushing     {operation.asset}, for {took}" + (f": {progress}" if progress else "")
     if overview.controls:

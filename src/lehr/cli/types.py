@@ -71,7 +71,7 @@ def explain(name: str, form: str, incarnation: str | None) -> None:
         lehr explain lehr.Turndown -o json
     """
     page, field = find(_known(incarnation), name)
-    lines = _told(page) if field is None else _told_field(page, field)
+    lines = _type_lines(page) if field is None else _field_lines(page, field)
     show_text(form, lines, lambda: page if field is None else field)
 
 
@@ -91,7 +91,7 @@ def _known(incarnation: str | None) -> Registry:
         return registry_of(store, choose_partition(partitions, named_partition()))
 
 
-def _told(page: TypePage) -> Iterator[str]:
+def _type_lines(page: TypePage) -> Iterator[str]:
     form = "" if page.form == "json" else f", {page.form}"
     version = "" if page.version == 1 else f", version {page.version}"
     yield f"{page.name}  ({page.role}, from {page.origin}{form}{version})"
@@ -100,7 +100,7 @@ def _told(page: TypePage) -> Iterator[str]:
     yield from _fields(page.fields)
 
 
-def _told_field(page: TypePage, field: FieldPage) -> Iterator[str]:
+def _field_lines(page: TypePage, field: FieldPage) -> Iterator[str]:
     yield f"{field.name} of {page.name}"
     yield ""
     yield f"  {_kind(field)}"

@@ -65,7 +65,7 @@ def validate(directory: Path, clean: bool, form: str, state: Path | None) -> Non
     elif tree.diagnostics:
         print(render(tree.diagnostics, colour=terminal.coloured()))
     if tree.valid and form == "text":
-        click.echo(_said(tree, clean, kept), err=True)
+        click.echo(_summary(tree, clean, kept), err=True)
     if not tree.valid:
         raise click.exceptions.Exit(1)
 
@@ -102,7 +102,7 @@ def require_valid(tree: WorkingTree) -> None:
         refuse(tree.diagnostics)
 
 
-def _said(tree: WorkingTree, clean: bool, kept: Path | None) -> str:
+def _summary(tree: WorkingTree, clean: bool, kept: Path | None) -> str:
     against = f", against {tree.newest.name}" if tree.newest else ""
     same = ", reproducible in two clean builds" if clean else ""
     same += " and in one with cached results" if kept else ""

@@ -51,9 +51,9 @@ class Controller:
         self._clock = clock
         self._workers = workers
         self.queue: WorkQueue[AssetId] = WorkQueue(clock, chance)
-        informer.add_handler(self._heard)
+        informer.add_handler(self._enqueue)
 
-    def _heard(self, delta: Delta) -> None:
+    def _enqueue(self, delta: Delta) -> None:
         self.queue.add(delta.id, urgent=delta.before is not delta.after)  # both are the same in a resync
 
     async def run(self) -> None:

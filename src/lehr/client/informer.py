@@ -77,7 +77,7 @@ class SharedInformer:
         """Notify `handler` of all current assets, then of every change."""
         self._handlers.append(handler)
         for asset in list(self._assets.values()):
-            _tell(handler, Delta(asset.id, None, asset))
+            _call(handler, Delta(asset.id, None, asset))
 
     async def listed(self) -> None:
         """Wait until the cache is complete for the first time."""
@@ -88,12 +88,12 @@ class SharedInformer:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._reflector.run(self._listed.set))
             if self._resync is not None:
-                tasks.create_task(self._tell_again(self._resync))
+                tasks.create_task(self._resync_every(self._resync))
 
-    async def _tell_again(self, seconds: float) -> None:
+    async def _resync_every(self, seconds: float) -> None:
         while True:
             await self._clock.sleep(seconds)
-            self._tell_all([Delta(asset.id, asset, asset) for asset in self._assets.values()])
+            self._notify([Delta(asset.id, asset, asset) for asset in self._assets.values()])
 
     # --- changes ------------------------------------------------------------------
 
@@ -117,12 +117,12 @@ class SharedInformer:
         for index in self._indexes.values():
             for delta in deltas:
                 index.change(delta.before, delta.after)
-        self._tell_all(deltas)
+        self._notify(deltas)
 
-    def _tell_all(self, deltas: list[Delta]) -> None:
+    def _notify(self, deltas: list[Delta]) -> None:
         for handler in self._handlers:
             for delta in deltas:
-                _tell(handler, delta)
+                _call(handler, delta)
 
 
 class _Index:
@@ -151,7 +151,7 @@ def _same(one: Asset | None, other: Asset) -> bool:
     return one is not None and one.digest == other.digest
 
 
-def _tell(handler: Handler, delta: Delta) -> None:
+def _call(handler: Handler, delta: Delta) -> None:
     try:
         handler(delta)
     except Exception:

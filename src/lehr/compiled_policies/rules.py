@@ -28,7 +28,7 @@ _LONGEST = 200  # characters of a value in a message
 _Values = Mapping[str, Any]
 
 
-class Finding(NamedTuple):
+class Violation(NamedTuple):
     """A violation of a rule.
 
     Attributes:
@@ -85,7 +85,7 @@ class CompiledPolicy:
         """
         return self._matching.may_concern(asset) and self._matching.matches(values_of(asset))
 
-    def judge(self, asset: Asset) -> Iterator[Finding]:
+    def judge(self, asset: Asset) -> Iterator[Violation]:
         """Findings of the rules on single assets for `asset`, if the policy judges it."""
         if not self._matching.may_concern(asset):
             return
@@ -94,16 +94,16 @@ class CompiledPolicy:
             if not self._matching.matches(values):
                 return
         except NoAnswerError as error:
-            yield Finding(None, asset, str(error), answered=False)
+            yield Violation(None, asset, str(error), answered=False)
             return
         for rule, ask, message, pointer in self._alone:
             try:
                 if ask(values) is not True:
-                    yield Finding(rule, asset, message(values), pointer=pointer)
+                    yield Violation(rule, asset, message(values), pointer=pointer)
             except NoAnswerError as error:
-                yield Finding(rule, asset, str(error), answered=False, pointer=pointer)
+                yield Violation(rule, asset, str(error), answered=False, pointer=pointer)
 
-    def judge_together(self, assets: Iterable[Asset]) -> Iterator[Finding]:
+    def judge_together(self, assets: Iterable[Asset]) -> Iterator[Violation]:
         """Findings of the rules on sets for `assets`: all matching assets, by id."""
         members = [(asset, values_of(asset)) for asset in sorted(assets, key=lambda asset: asset.id)]
         for item in self._together:
@@ -113,9 +113,9 @@ class CompiledPolicy:
             values = {"assets": [held for _asset, held in members]}
             try:
                 if item.ask(values) is not True:
-                    yield Finding(item.rule, None, item.message(values))
+                    yield Violation(item.rule, None, item.message(values))
             except NoAnswerError as error:
-                yield Finding(item.rule, None, str(error), answered=False)
+                yield Violation(item.rule, None, str(error), answered=False)
 
     # --- compiling -----------------------------------------------------------------
 
@@ -190,20 +190,20 @@ def not_understood(policy: Asset, unclear: Unclear, at: Position | None) -> Diag
     )
 
 
-def _shared(item: _Rule, members: Iterable[tuple[Asset, _Values]]) -> Iterator[Finding]:
+def _shared(item: _Rule, members: Iterable[tuple[Asset, _Values]]) -> Iterator[Violation]:
     """Find values that two of `members` share, or that one has twice; the finding is for the later one."""
     holders: dict[bytes, Asset] = {}
     for asset, values in members:
         try:
             answer = item.ask(values)
         except NoAnswerError as error:
-            yield Finding(item.rule, asset, str(error), answered=False, pointer=item.pointer)
+            yield Violation(item.rule, asset, str(error), answered=False, pointer=item.pointer)
             continue
         for value in answer if isinstance(answer, list) else () if answer is None else (answer,):
             key = msgspec.json.encode(value, order="sorted")
             if key in holders:
                 more = {**values, "value": value, "other": holders[key].id}
-                yield Finding(item.rule, asset, item.message(more), pointer=item.pointer)
+                yield Violation(item.rule, asset, item.message(more), pointer=item.pointer)
             holders.setdefault(key, asset)
 
 

@@ -12,9 +12,9 @@ import structlog
 from lehr.base.errors import LehrError, TransientError
 from lehr.control.commands import approved, control_of, lifted, pruned_summary, require_overridable
 from lehr.control.messages import (
-    Answer,
     AnyRequest,
     Approve,
+    CommandResult,
     Controlling,
     Lift,
     Override,
@@ -74,7 +74,7 @@ class Commander:
     def _enforcer(self) -> Enforcer:
         return self._tenure().enforcer
 
-    async def carry_out(self, request: AnyRequest, actor: str) -> Answer:
+    async def carry_out(self, request: AnyRequest, actor: str) -> CommandResult:
         """Carry out `request`, given by `actor`; a refusal is also an answer. Both are audited.
 
         Refreshing the source is not audited: it changes nothing that a regular pass would not. A process that
@@ -83,16 +83,16 @@ class Commander:
         standby = self._run_state().standby
         if standby and not isinstance(request, Report):
             fix = "send it to the process that enforces the partition"
-            return Answer(False, "this process does not enforce the partition", standby, fix, "CTL136")
+            return CommandResult(False, "this process does not enforce the partition", standby, fix, "CTL136")
         try:
             answer = await self._dispatch(request, actor)
         except LehrError as error:
-            answer = Answer(False, error.what, error.why, error.fix, error.code)
+            answer = CommandResult(False, error.what, error.why, error.fix, error.code)
         if not isinstance(request, Report | Refresh):  # the source is checked regularly anyway
             await self._audit(request, actor, answer)
         return answer
 
-    async def _dispatch(self, request: AnyRequest, actor: str) -> Answer:
+    async def _dispatch(self, request: AnyRequest, actor: str) -> CommandResult:
         match request:
             case Controlling():
                 return await self._control(request, actor)
@@ -101,13 +101,13 @@ class Commander:
             case Retry():
                 return await self._retry(request)
             case Refresh():
-                return _told(await self._refresh())
+                return _result_of(await self._refresh())
             case Report():
                 return self._report()
             case PruneHistory():
                 return await self._prune(request)
 
-    async def _audit(self, request: AnyRequest, actor: str, answer: Answer) -> None:
+    async def _audit(self, request: AnyRequest, actor: str, answer: CommandResult) -> None:
         arguments: dict[str, Any] = msgspec.to_builtins(request)
         entry = AuditEntry(
             at=self._clock.now(),
@@ -125,7 +125,7 @@ class Commander:
         except LeaseLostError:
             log.warning("a command is not in the audit log: the lease is lost", **msgspec.to_builtins(entry))
 
-    async def _control(self, request: Controlling, actor: str) -> Answer:
+    async def _control(self, request: Controlling, actor: str) -> CommandResult:
         now = self._clock.now()
         newest = await self._reading.run(self._store.intent.newest, self._partition)
         control = control_of(
@@ -156,7 +156,7 @@ class Commander:
                 refused.message, code="CTL106", fix="see `lehr get incarnations` for the ones that are kept"
             )
         await self._enforcer.controls_changed(control.selector, f"{control.kind} by {actor}")
-        return Answer(True, _said(control, len(ids)), assets=tuple(ids), content={"id": control.id})
+        return CommandResult(True, _summary(control, len(ids)), assets=tuple(ids), content={"id": control.id})
 
     def _governing_assets(self, sequence: int) -> list[Asset]:
         return list(self._store.intent.assets(self._partition, sequence, self._governing))
@@ -170,7 +170,7 @@ class Commander:
         )
         return approved(control, request, decisions[0][1] if decisions else None)
 
-    async def _lift(self, request: Lift) -> Answer:
+    async def _lift(self, request: Lift) -> CommandResult:
         now = self._clock.now()
         _version, controls = await self._reading.run(self._store.records.controls, self._partition, now)
         found = lifted(request, controls)
@@ -180,9 +180,9 @@ class Commander:
             await self._enforcer.controls_changed(item.selector, f"{item.kind} was lifted")
             ids.update(dict.fromkeys(await self._enforcer.select(item.selector)))
         names = ", ".join(str(item.selector) for item in found)
-        return Answer(True, f"{request.kind} lifted for {names}", assets=tuple(ids))
+        return CommandResult(True, f"{request.kind} lifted for {names}", assets=tuple(ids))
 
-    async def _retry(self, request: Retry) -> Answer:
+    async def _retry(self, request: Retry) -> CommandResult:
         ids = await self._enforcer.select(parse_selector(request.selector))
         if not ids:
             raise LehrError(
@@ -190,9 +190,9 @@ class Commander:
             )
         for id in ids:
             self._enforcer.wake(id, RETRY)
-        return Answer(True, f"{_count(len(ids))} will be retried now", assets=tuple(ids))
+        return CommandResult(True, f"{_count(len(ids))} will be retried now", assets=tuple(ids))
 
-    async def _prune(self, request: PruneHistory) -> Answer:
+    async def _prune(self, request: PruneHistory) -> CommandResult:
         before = self._clock.now() - request.seconds
 
         async def ask(write: Prune) -> Pruned:
@@ -202,13 +202,18 @@ class Commander:
 
         wanted = Prune(self._partition, request.keep, before)
         total = await pruned(ask, wanted, lambda: self._clock.sleep(0))
-        return Answer(True, pruned_summary(total), content=msgspec.to_builtins(total))
+        return CommandResult(True, pruned_summary(total), content=msgspec.to_builtins(total))
 
-    def _report(self) -> Answer:
+    def _report(self) -> CommandResult:
         trouble = self._committer.trouble
         pushes = [
-            {"asset": operation.asset, "operation": operation.id, "since": operation.started_at, "said": said}
-            for operation, said in self._enforcer.pushes()
+            {
+                "asset": operation.asset,
+                "operation": operation.id,
+                "since": operation.started_at,
+                "progress": progress,
+            }
+            for operation, progress in self._enforcer.pushes()
         ]
         content = {
             "state": msgspec.to_builtins(self._run_state()),
@@ -220,11 +225,11 @@ class Commander:
             "pushes": pushes,
             "store_trouble": self._enforcer.trouble if trouble is None else str(trouble),
         }
-        return Answer(True, f"running as process {os.getpid()}", content=content)
+        return CommandResult(True, f"running as process {os.getpid()}", content=content)
 
 
-def _told(attempt: Attempt) -> Answer:
-    return Answer(
+def _result_of(attempt: Attempt) -> CommandResult:
+    return CommandResult(
         True,
         f"{attempt.publication}: {attempt.partition}@{attempt.sequence}",
         assets=attempt.changed,
@@ -232,7 +237,7 @@ def _told(attempt: Attempt) -> Answer:
     )
 
 
-def _said(control: Control, count: int) -> str:
+def _summary(control: Control, count: int) -> str:
     until = "" if control.expires_at is None else ", for a limited time"
     at = "" if control.incarnation is None else f" to incarnation {control.incarnation}"
     return f"{control.kind}{at} set for {control.selector}: {_count(count)}{until}"

@@ -104,7 +104,7 @@ class PruneHistory(Request, frozen=True, tag="prune"):
 AnyRequest = Pause | Freeze | Pin | Approve | Override | Lift | Retry | Refresh | Report | PruneHistory
 
 
-class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
+class CommandResult(msgspec.Struct, frozen=True, omit_defaults=True):
     """The result of a command.
 
     Attributes:

@@ -13,12 +13,12 @@ import msgspec
 import structlog
 
 from lehr.base.errors import DEFECT, LehrError, raised_as
-from lehr.control.messages import Answer, AnyRequest
+from lehr.control.messages import AnyRequest, CommandResult
 from lehr.control.socket import SOCKET, listening, peer_user
 
 log = structlog.get_logger()
 
-CarryOut = Callable[[AnyRequest, str], Awaitable[Answer]]
+CarryOut = Callable[[AnyRequest, str], Awaitable[CommandResult]]
 
 _MOST_BYTES = 1024 * 1024
 
@@ -56,14 +56,16 @@ class Server:
         finally:
             writer.close()
 
-    async def _answer(self, line: bytes, user: int) -> Answer:
+    async def _answer(self, line: bytes, user: int) -> CommandResult:
         try:
             return await self._carry_out(_request(line, user), user_name(user))
         except LehrError as error:
-            return Answer(False, error.what, error.why, error.fix, error.code)
+            return CommandResult(False, error.what, error.why, error.fix, error.code)
         except Exception as error:
             log.exception("a command failed")
-            return Answer(False, "the command failed", why=f"{type(error).__name__}: {error}", code=DEFECT)
+            return CommandResult(
+                False, "the command failed", why=f"{type(error).__name__}: {error}", code=DEFECT
+            )
 
 
 def _request(line: bytes, user: int) -> AnyRequest:

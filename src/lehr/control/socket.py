@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from lehr.base.errors import LehrError
-from lehr.control.messages import Answer, AnyRequest
+from lehr.control.messages import AnyRequest, CommandResult
 
 _CREDENTIALS = struct.Struct("3i")
 
@@ -76,7 +76,7 @@ class NotRunningError(LehrError):
     """No process listens on the socket."""
 
 
-def send(state: Path, request: AnyRequest, *, timeout: float = 30.0) -> Answer:
+def send(state: Path, request: AnyRequest, *, timeout: float = 30.0) -> CommandResult:
     """Send a command to the `lehr run` of `state` and return its answer.
 
     Raises:
@@ -105,4 +105,4 @@ def send(state: Path, request: AnyRequest, *, timeout: float = 30.0) -> Answer:
         raise LehrError(f"`lehr run` on {state} does not answer", code="CTL103", why=str(error)) from error
     if not line:
         raise LehrError(f"`lehr run` on {state} ended before it answered", code="CTL104")
-    return msgspec.json.decode(line, type=Answer)
+    return msgspec.json.decode(line, type=CommandResult)

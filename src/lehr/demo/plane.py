@@ -88,9 +88,9 @@ class Plane:
         """Raise a LehrError, with its last output, if it has ended."""
         if self._process is not None and self._process.returncode is not None:
             what = f"`lehr run` exited with {self._process.returncode}"
-            raise LehrError(what, code="DEM109", why=self.last_words().rpartition("\n")[2])
+            raise LehrError(what, code="DEM109", why=self.end_of_log().rpartition("\n")[2])
 
-    def last_words(self) -> str:
+    def end_of_log(self) -> str:
         """The end of its output; empty before it was started."""
         if not self._log.exists():
             return ""

@@ -123,7 +123,7 @@ async def live_view(stage: Stage, console: Console | None) -> AsyncIterator[None
 
         async def keep_up() -> None:
             while True:
-                shown = table(_standing(stage), stage.traffic_summary(), console.height)
+                shown = table(_active_rows(stage), stage.traffic_summary(), console.height)
                 # The cursor stays on its own line: the terminal writes ^C there without wrapping.
                 live.update(Group("", shown, ""), refresh=True)
                 await stage.clock.sleep(_EVERY)
@@ -148,8 +148,8 @@ def table(found: Sequence[Row], traffic: str, height: int) -> Table:
     ordered = sorted(found, key=lambda row: (row.settled, row.id))
     most = max(height - _KEPT_LINES, 1)
     for row in ordered[:most]:
-        said = row.message if row.reason == row.status else f"{row.reason}: {row.message}"
-        blocks = "" if row.settled else said
+        state = row.message if row.reason == row.status else f"{row.reason}: {row.message}"
+        blocks = "" if row.settled else state
         colour = _COLOURS.get(row.status, "yellow")
         shown.add_row(Text(row.id), Text(row.status, style=colour), Text(blocks))
     if len(ordered) > most:
@@ -157,7 +157,7 @@ def table(found: Sequence[Row], traffic: str, height: int) -> Table:
     return shown
 
 
-def _standing(stage: Stage) -> list[Row]:
+def _active_rows(stage: Stage) -> list[Row]:
     with stage.plane.reading() as reading:
         found = [] if reading is None else rows(reading)
     return [row for row in found if row.status != INERT]

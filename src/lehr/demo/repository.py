@@ -40,9 +40,9 @@ async def run_program(
         stdout=asyncio.subprocess.PIPE,
         stderr=errors,
     )
-    said = [(text or b"").decode(errors="replace") for text in await process.communicate()]
+    output = [(text or b"").decode(errors="replace") for text in await process.communicate()]
     assert process.returncode is not None
-    return process.returncode, said[0], said[1]
+    return process.returncode, output[0], output[1]
 
 
 class Repository:

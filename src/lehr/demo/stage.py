@@ -213,13 +213,13 @@ class Stage:
     async def removal_refused(self, message: str, edits: Mapping[str, str | None]) -> None:
         """Commit the removal of a declaration, and check that it is refused."""
         attempt = await self.commit(message, edits)
-        said = await self.lehr("validate", expected=1)
+        output = await self.lehr("validate", expected=1)
         self.check(attempt.publication is Publication.REFUSED, "refused")
-        self.check("lehr.Turndown" in said and "let_go" in said, "the error names both ways out")
+        self.check("lehr.Turndown" in output and "let_go" in output, "the error names both ways out")
 
     def circumstances(self) -> list[str]:
         """Lines for debugging a scene that failed."""
-        return [*self.plane.waiting(), self.plane.last_words()]
+        return [*self.plane.waiting(), self.plane.end_of_log()]
 
 
 def reads(file: Path, text: str) -> bool:

@@ -131,9 +131,9 @@ class _Judge:
             before = [None, *value[:-1]]
             keys = [item.lstrip("-") if _is_option(item) else key for item in before]
             return [self._without_secrets(item, name) for item, name in zip(value, keys, strict=True)]
-        return LEFT_OUT if isinstance(value, str) and self._tells_secret(key, value) else value
+        return LEFT_OUT if isinstance(value, str) and self._reveals_secret(key, value) else value
 
-    def _tells_secret(self, key: str, text: str) -> bool:
+    def _reveals_secret(self, key: str, text: str) -> bool:
         """Whether `text`, or what is assigned in one of its lines, looks like a secret.
 
         Validation does not inspect text this closely, because its author has written it into intent on

@@ -15,7 +15,7 @@ from lehr.generate.policies.policy_set import Effects, effects_of
 from lehr.model.asset import Asset, AssetId
 from lehr.model.incarnation import AssetChange
 from lehr.model.types import Registry
-from lehr.query.compare import FieldChange, Kind, compare_asset
+from lehr.query.compare import ChangeKind, FieldChange, compare_asset
 
 _MOST_FIELDS = 20
 _LONGEST = 60
@@ -114,9 +114,9 @@ def compared(
     wanted = {id: said.get(id, asset) for id, asset in before.items()}
     yield from _differences("becomes", wanted, after, places)
     made = {asset.id: asset for asset in outcome.made}
-    told = {item.asset.id: item.asset for item in generates}
-    places = {id: f"/generates/{number}" for number, id in enumerate(told)}
-    yield from _differences("generates", told, made, places)
+    declared = {item.asset.id: item.asset for item in generates}
+    places = {id: f"/generates/{number}" for number, id in enumerate(declared)}
+    yield from _differences("generates", declared, made, places)
 
 
 def _differences(
@@ -137,14 +137,18 @@ def _differences(
 
 def _fields(change: AssetChange) -> tuple[str, ...]:
     fields = compare_asset(change).fields
-    told = [_told(item) for item in fields[:_MOST_FIELDS]]
-    return (*told, f"and {len(fields) - len(told)} more") if len(fields) > len(told) else tuple(told)
+    declared = [_change_text(item) for item in fields[:_MOST_FIELDS]]
+    return (
+        (*declared, f"and {len(fields) - len(declared)} more")
+        if len(fields) > len(declared)
+        else tuple(declared)
+    )
 
 
-def _told(item: FieldChange) -> str:
-    if item.kind is Kind.ADDED:
+def _change_text(item: FieldChange) -> str:
+    if item.kind is ChangeKind.ADDED:
         return f"`{item.path}` is {_shown(item.after)}"
-    if item.kind is Kind.REMOVED:
+    if item.kind is ChangeKind.REMOVED:
         return f"`{item.path}` is missing, but should be {_shown(item.before)}"
     return f"`{item.path}` is {_shown(item.after)}, but should be {_shown(item.before)}"
 

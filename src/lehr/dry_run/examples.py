@@ -11,7 +11,7 @@ import msgspec
 from lehr.base.diagnostics import Diagnostic, Position, errors
 from lehr.base.documents import SUFFIXES
 from lehr.base.errors import LehrError, raised_as
-from lehr.compiled_policies.rules import CompiledPolicy, Finding
+from lehr.compiled_policies.rules import CompiledPolicy, Violation
 from lehr.dry_run.example_effects import Difference, Given, Locate, PolicyEffects, compared, problems_of
 from lehr.generate.typing.asset_files import place_of, read_assets
 from lehr.generate.typing.conversion import convert
@@ -23,7 +23,7 @@ from lehr.model.types import Registry
 _NOT_AS_EXPECTED = "TST001"
 
 
-class Found(msgspec.Struct, frozen=True):
+class BrokenRule(msgspec.Struct, frozen=True):
     """A rule that an example breaks.
 
     Attributes:
@@ -50,7 +50,7 @@ class Trial(msgspec.Struct, frozen=True):
     example: str
     at: Position | None
     expected: tuple[str, ...]
-    found: tuple[Found, ...]
+    found: tuple[BrokenRule, ...]
     problems: tuple[Diagnostic, ...]
     effects: tuple[str, ...] = ()
     differences: tuple[Difference, ...] = ()
@@ -165,11 +165,11 @@ class _Example(NamedTuple):
         results = [*outcome.assets, *outcome.made]
         findings = [] if outcome.problems else list(_findings(self.compiled, results))
         found = tuple(
-            Found(item.rule.name, None if item.asset is None else item.asset.id, item.message)
+            BrokenRule(item.rule.name, None if item.asset is None else item.asset.id, item.message)
             for item in findings
             if item.answered and item.rule is not None
         )
-        problems = [*outcome.problems, *map(self._told, differences)]
+        problems = [*outcome.problems, *map(self._diagnostic, differences)]
         if not outcome.problems:
             problems += self._surprises(expected, found, findings, at)
         return Trial(
@@ -209,7 +209,7 @@ class _Example(NamedTuple):
         subject = self.policy.id
         return Diagnostic(code=_NOT_AS_EXPECTED, what=what, why=why, fix=fix, subject=subject, at=at)
 
-    def _told(self, item: Difference) -> Diagnostic:
+    def _diagnostic(self, item: Difference) -> Diagnostic:
         what = f"the result for `{item.asset}` does not match {self._named}: {item.what}"
         fix = f"fix the policy, or `{item.part}` of the example"
         return self._problem(what, "; ".join(item.fields), fix, self._place(item.pointer))
@@ -217,8 +217,8 @@ class _Example(NamedTuple):
     def _surprises(
         self,
         expected: tuple[str, ...],
-        found: tuple[Found, ...],
-        findings: Iterable[Finding],
+        found: tuple[BrokenRule, ...],
+        findings: Iterable[Violation],
         at: Position | None,
     ) -> Iterator[Diagnostic]:
         """Unanswered rules, and broken rules that differ from the expected ones."""
@@ -234,16 +234,16 @@ class _Example(NamedTuple):
                 )
         got = tuple(sorted({item.rule for item in found}))
         if got != expected:
-            told = "; ".join(item.message for item in found)
+            messages = "; ".join(item.message for item in found)
             yield self._problem(
                 f"{self._named} should break {_listed(expected)}, but breaks {_listed(got)}",
-                told and f"found: {told}",
+                messages and f"found: {messages}",
                 "fix the rule, or `breaks` of the example",
                 at,
             )
 
 
-def _findings(compiled: CompiledPolicy, assets: Iterable[Asset]) -> Iterator[Finding]:
+def _findings(compiled: CompiledPolicy, assets: Iterable[Asset]) -> Iterator[Violation]:
     members = []
     for asset in assets:
         found = list(compiled.judge(asset))

@@ -111,9 +111,9 @@ class LocalBranch:
 
     def _move(self, before: str, after: str, message: str) -> None:
         """Move the branch to `after`, if it still points to `before`."""
-        said = f"lehr: {message.splitlines()[0]}"
+        reason = f"lehr: {message.splitlines()[0]}"
         try:
-            self._git("update-ref", "-m", said, self._ref, after, before)
+            self._git("update-ref", "-m", reason, self._ref, after, before)
         except LehrError as err:
             if self._origin.tip(self._ref) != before:
                 raise MovedError from err

@@ -18,7 +18,7 @@ from lehr.editing.changes import Change, Compute, EditError
 from lehr.editing.file_edit import apply, shown
 from lehr.editing.folder import Folder
 from lehr.editing.partial_changes import same
-from lehr.editing.places import Edited, MovedError, Place, Tip
+from lehr.editing.places import Edited, EditTarget, MovedError, Tip
 from lehr.sdk.source import Snapshot
 from lehr.sources.location import Kind, parse_location, place_of
 from lehr.sources.origin import local_path
@@ -129,7 +129,7 @@ def edit(
 
 def _place(
     location: str, state: Path, clock: Clock, kind: Kind | None, branch: str | None, path: str
-) -> Place:
+) -> EditTarget:
     found, repository, named_branch, named_path = parse_location(location, kind)
     if found == "directory":
         return Folder(Path(repository), state, clock=clock)

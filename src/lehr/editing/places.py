@@ -38,7 +38,7 @@ class Tip(Protocol):
         ...
 
 
-class Place(Protocol):
+class EditTarget(Protocol):
     """A branch of a repository, or a directory."""
 
     @property

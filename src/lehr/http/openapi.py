@@ -15,7 +15,7 @@ from lehr.client.wire import BatchDocument, Problem
 from lehr.http import problems, watch_streams
 from lehr.http.hooks import HOOK_PATH
 from lehr.http.problems import STATUS
-from lehr.http.questions import PARTITION_PATH, Answer, Catalogue, NoParameters, Question, Resource
+from lehr.http.questions import PARTITION_PATH, Catalogue, NoParameters, Question, Representation, Resource
 from lehr.http.watch_streams import OfWatch
 from lehr.query.run_state import RunState, idle
 
@@ -54,16 +54,18 @@ def of_server(run_state: RunStates, document: msgspec.Raw) -> Catalogue:
     tag = digest_bytes(bytes(document))[:16]
 
     @found.answered_by(HEALTH_PATH, _HEALTH, NoParameters, Health, name="health", apart=True)
-    def _health(question: Question, _asked: NoParameters) -> Answer:
-        return Answer(lambda: Health("ok", len(question.store.intent.partitions()), run_state().active))
+    def _health(question: Question, _asked: NoParameters) -> Representation:
+        return Representation(
+            lambda: Health("ok", len(question.store.intent.partitions()), run_state().active)
+        )
 
     @found.answered_by(RUN_PATH, _RUN, NoParameters, RunState, apart=True)
-    def _run(_question: Question, _asked: NoParameters) -> Answer:
-        return Answer(run_state)
+    def _run(_question: Question, _asked: NoParameters) -> Representation:
+        return Representation(run_state)
 
     @found.answered_by(OPENAPI_PATH, "This document.", NoParameters, dict[str, Any], name="openapi")
-    def _description(_question: Question, _asked: NoParameters) -> Answer:
-        return Answer(lambda: document, tag)
+    def _description(_question: Question, _asked: NoParameters) -> Representation:
+        return Representation(lambda: document, tag)
 
     return found
 

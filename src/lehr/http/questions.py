@@ -72,7 +72,7 @@ class Question(NamedTuple):
         return Reading(self.store, chosen, self.clock.now(), self.installation.inert(self.store, chosen))
 
 
-class Answer(NamedTuple):
+class Representation(NamedTuple):
     """The answer of a resource.
 
     Attributes:
@@ -101,7 +101,7 @@ class Resource(NamedTuple):
     summary: str
     parameters: type[msgspec.Struct]
     answers: Any
-    answer: Callable[[Question, Any], Answer]
+    answer: Callable[[Question, Any], Representation]
     whole: bool = False
     apart: bool = False
 
@@ -147,7 +147,7 @@ class Catalogue(list[Resource]):
         name: str = "",
         whole: bool = False,
         apart: bool = False,
-    ) -> Callable[[Callable[[Question, Parameters], Answer]], None]:
+    ) -> Callable[[Callable[[Question, Parameters], Representation]], None]:
         """A resource whose answer may have a tag.
 
         Args:
@@ -157,7 +157,7 @@ class Catalogue(list[Resource]):
         full = path if path.startswith("/") else f"{PARTITION_PATH}/{path}"
         title = name or path.rpartition("/")[2]
 
-        def add(answer: Callable[[Question, Parameters], Answer]) -> None:
+        def add(answer: Callable[[Question, Parameters], Representation]) -> None:
             self.append(Resource(full, title, summary, parameters, answers, answer, whole, apart))
 
         return add
@@ -175,9 +175,9 @@ class Catalogue(list[Resource]):
         """A resource of a partition, below its path. Its answer has no tag: it may change at any time."""
 
         def add(read: Callable[[Reading, InPartition], Any]) -> None:
-            def answer(question: Question, asked: InPartition) -> Answer:
+            def answer(question: Question, asked: InPartition) -> Representation:
                 reading = question.reading(asked.partition)
-                return Answer(lambda: read(reading, asked))
+                return Representation(lambda: read(reading, asked))
 
             self.answered_by(path, summary, parameters, answers, name=name, whole=whole)(answer)
 

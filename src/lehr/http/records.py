@@ -17,7 +17,6 @@ from lehr.http.limits import Limits
 from lehr.http.parameters import incarnation_at, moment_of
 from lehr.http.problems import ProblemError
 from lehr.http.questions import (
-    Answer,
     Catalogue,
     Id,
     Limit,
@@ -26,6 +25,7 @@ from lehr.http.questions import (
     OfLatest,
     OfPartition,
     Question,
+    Representation,
 )
 from lehr.model.asset import Asset, AssetId, AssetKey
 from lehr.model.attempt import Attempt
@@ -209,9 +209,11 @@ def _addon_since(reading: Reading, asked: OfAddon) -> Since:
 
 
 @RECORDS.answered_by("/v1/usage", "How much of a limit is used.", OfUsage, Usage)
-def _usage(question: Question, asked: OfUsage) -> Answer:
+def _usage(question: Question, asked: OfUsage) -> Representation:
     reservation = Reservation(asked.key, 0, asked.window, asked.once)
-    return Answer(lambda: Usage(*question.store.records.usage(reservation, question.clock.now(), asked.but)))
+    return Representation(
+        lambda: Usage(*question.store.records.usage(reservation, question.clock.now(), asked.but))
+    )
 
 
 @RECORDS.read_by("prunable", "History that could be pruned.", OfPrunable, Pruned, whole=True)
@@ -273,8 +275,8 @@ def _audit(reading: Reading, asked: OfLatest) -> list[AuditEntry]:
 
 
 @RECORDS.answered_by("/v1/imported", "Imported incarnations of other states.", NoParameters, list[Imported])
-def _imported(question: Question, _asked: NoParameters) -> Answer:
-    return Answer(question.store.intent.imported)
+def _imported(question: Question, _asked: NoParameters) -> Representation:
+    return Representation(question.store.intent.imported)
 
 
 @RECORDS.answered_by(
@@ -284,7 +286,7 @@ def _imported(question: Question, _asked: NoParameters) -> Answer:
     list[AssetDocument],
     name="imported-assets",
 )
-def _imported_assets(question: Question, asked: OfImported) -> Answer:
+def _imported_assets(question: Question, asked: OfImported) -> Representation:
     intent = question.store.intent
     if asked.name not in {item.header.name for item in intent.imported()}:
         raise ProblemError(
@@ -295,7 +297,7 @@ def _imported_assets(question: Question, asked: OfImported) -> Answer:
         behind = intent.imported_assets(asked.name, asked.after)
         return [_sent(asset) for asset in itertools.islice(behind, asked.limit)]
 
-    return Answer(made)
+    return Representation(made)
 
 
 def _key(reading: Reading, id: str) -> AssetKey:

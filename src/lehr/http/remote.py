@@ -26,7 +26,7 @@ from lehr.model.handle import Handle
 from lehr.model.incarnation import AssetChange, Incarnation
 from lehr.model.operation import LedgerEntry, Operation
 from lehr.model.writes import Prune, Pruned, Write
-from lehr.query.asset_pages import Cursor, Page, Plan, Wanted, page, parse_cursor
+from lehr.query.asset_pages import Cursor, FilterPlan, Page, Wanted, page, parse_cursor
 from lehr.query.blame_values import Blame
 from lehr.query.explain import NumberedDecision
 from lehr.query.partition_view import Reading
@@ -51,7 +51,7 @@ class _Change(msgspec.Struct, frozen=True):
 
 
 class _Planned(msgspec.Struct, frozen=True):
-    plan: Plan | None
+    plan: FilterPlan | None
 
 
 class _Version(msgspec.Struct, frozen=True):
@@ -293,7 +293,7 @@ class RemoteStore:
         header = reading.incarnation(at)
         asked = {"at": header.sequence, "filter": expression, "selector": selector, "cursor": cursor}
         found: list[Asset] = []
-        plan: Plan | None = None
+        plan: FilterPlan | None = None
         while True:
             asked["limit"] = _PAGE if limit is None else min(_PAGE, limit - len(found))
             content = self.server.ask(_of(reading.partition, "assets"), asked)
@@ -334,7 +334,7 @@ def _filters(span: Span) -> Iterator[str]:
         yield f"id in {msgspec.json.encode(ids[first : first + _IDS]).decode()}"
 
 
-def _both(one: Plan | None, other: Plan | None) -> Plan | None:
+def _both(one: FilterPlan | None, other: FilterPlan | None) -> FilterPlan | None:
     """How a filter was evaluated for two pages."""
     if one is None or other is None:
         return other if one is None else one

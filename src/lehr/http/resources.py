@@ -15,7 +15,6 @@ from lehr.http.parameters import each_of, incarnation_at, understood
 from lehr.http.problems import ProblemError, meaning
 from lehr.http.questions import (
     PARTITION_PATH,
-    Answer,
     At,
     Catalogue,
     Fields,
@@ -26,13 +25,14 @@ from lehr.http.questions import (
     OfLatest,
     OfPartition,
     Question,
+    Representation,
     SelectorText,
     Types,
 )
 from lehr.model.asset import AssetId, AssetKey
 from lehr.model.incarnation import Incarnation
 from lehr.model.selector import parse_selector
-from lehr.query.asset_pages import Plan, Wanted, page, parse_cursor, parse_fields, projected
+from lehr.query.asset_pages import FilterPlan, Wanted, page, parse_cursor, parse_fields, projected
 from lehr.query.asset_rows import Row, parse_status, rows
 from lehr.query.blame import blame
 from lehr.query.blame_values import Blame
@@ -56,15 +56,17 @@ class PartitionDocument(msgspec.Struct, frozen=True):
 
 
 @RESOURCES.answered_by("/v1/partitions", "All partitions.", NoParameters, list[PartitionDocument])
-def _partitions(question: Question, _asked: NoParameters) -> Answer:
+def _partitions(question: Question, _asked: NoParameters) -> Representation:
     intent = question.store.intent
-    return Answer(lambda: [PartitionDocument(name, intent.newest(name)) for name in intent.partitions()])
+    return Representation(
+        lambda: [PartitionDocument(name, intent.newest(name)) for name in intent.partitions()]
+    )
 
 
 @RESOURCES.answered_by(PARTITION_PATH, "A partition.", OfPartition, PartitionDocument, name="partition")
-def _partition(question: Question, asked: OfPartition) -> Answer:
+def _partition(question: Question, asked: OfPartition) -> Representation:
     reading = question.reading(asked.partition)
-    return Answer(lambda: PartitionDocument(reading.partition, reading.newest()))
+    return Representation(lambda: PartitionDocument(reading.partition, reading.newest()))
 
 
 @RESOURCES.read_by("incarnations", "Incarnations that are kept, newest first.", OfLatest, list[Incarnation])
@@ -81,9 +83,9 @@ class OfIncarnation(OfPartition, frozen=True):
 @RESOURCES.answered_by(
     "incarnations/{at}", "The header of an incarnation.", OfIncarnation, Incarnation, name="incarnation"
 )
-def _incarnation(question: Question, asked: OfIncarnation) -> Answer:
+def _incarnation(question: Question, asked: OfIncarnation) -> Representation:
     header = incarnation_at(question.reading(asked.partition), asked.at)
-    return Answer(lambda: header, _tag(header))
+    return Representation(lambda: header, _tag(header))
 
 
 # --- assets -------------------------------------------------------------------------
@@ -115,11 +117,11 @@ class AssetPage(msgspec.Struct, frozen=True):
     digest: str
     assets: list[AssetDocument]
     cursor: str = ""
-    plan: Plan | None = None
+    plan: FilterPlan | None = None
 
 
 @RESOURCES.answered_by("assets", "Assets of an incarnation, by id, page by page.", OfAssets, AssetPage)
-def _assets(question: Question, asked: OfAssets) -> Answer:
+def _assets(question: Question, asked: OfAssets) -> Representation:
     reading = question.reading(asked.partition)
     begun = asked.cursor
 
@@ -134,7 +136,7 @@ def _assets(question: Question, asked: OfAssets) -> Answer:
         lambda: wanted_of(asked.filter, asked.types, asked.selector), lambda: _fields(asked.fields), listed
     )
     if header is None:
-        return Answer(lambda: AssetPage(f"{reading.partition}@0", 0, "", []))
+        return Representation(lambda: AssetPage(f"{reading.partition}@0", 0, "", []))
 
     def make() -> AssetPage:
         deadline = question.clock.monotonic() + question.limits.page_seconds
@@ -154,7 +156,7 @@ def _assets(question: Question, asked: OfAssets) -> Answer:
         sent: list[Any] = [_sent(asset, fields) for asset in found.assets]
         return AssetPage(header.name, header.sequence, header.digest, sent, found.cursor, found.plan)
 
-    return Answer(make, _tag(header))
+    return Representation(make, _tag(header))
 
 
 class OfAsset(OfPartition, frozen=True):
@@ -166,7 +168,7 @@ class OfAsset(OfPartition, frozen=True):
 
 
 @RESOURCES.answered_by("assets/{id}", "An asset.", OfAsset, AssetDocument, name="asset")
-def _asset(question: Question, asked: OfAsset) -> Answer:
+def _asset(question: Question, asked: OfAsset) -> Representation:
     reading = question.reading(asked.partition)
     header, fields = each_of(lambda: incarnation_at(reading, asked.at), lambda: _fields(asked.fields))
 
@@ -181,7 +183,7 @@ def _asset(question: Question, asked: OfAsset) -> Answer:
             )
         return _sent(found, fields)
 
-    return Answer(make, _tag(header))
+    return Representation(make, _tag(header))
 
 
 class OfReferrers(OfPartition, frozen=True):
@@ -196,11 +198,11 @@ class OfReferrers(OfPartition, frozen=True):
 
 
 @RESOURCES.answered_by("referrers", "Referrers of an asset.", OfReferrers, list[Referrer])
-def _referrers(question: Question, asked: OfReferrers) -> Answer:
+def _referrers(question: Question, asked: OfReferrers) -> Representation:
     reading = question.reading(asked.partition)
     newest = reading.newest()
     if asked.at == "latest" and newest is None:
-        return Answer(list)
+        return Representation(list)
     header = incarnation_at(reading, asked.at)
 
     def make() -> list[Referrer]:
@@ -211,7 +213,7 @@ def _referrers(question: Question, asked: OfReferrers) -> Answer:
         depth = None if asked.tree else 1
         return list(referrers(among, AssetId(asked.asset), asked.field or None, most_deep=depth))
 
-    return Answer(make, _tag(header))
+    return Representation(make, _tag(header))
 
 
 class OfBlame(OfPartition, frozen=True):
@@ -223,7 +225,7 @@ class OfBlame(OfPartition, frozen=True):
 
 
 @RESOURCES.answered_by("blame", "The files, lines and commits that an asset comes from.", OfBlame, Blame)
-def _blame(question: Question, asked: OfBlame) -> Answer:
+def _blame(question: Question, asked: OfBlame) -> Representation:
     reading = question.reading(asked.partition)
     header = incarnation_at(reading, asked.at)
 
@@ -233,13 +235,13 @@ def _blame(question: Question, asked: OfBlame) -> Answer:
                 reading, question.installation.history, asked.asset, asked.field or None, str(header.sequence)
             )
 
-    return Answer(make)
+    return Representation(make)
 
 
 @RESOURCES.answered_by(
     "compare", "How two incarnations differ, field by field.", OfComparison, Comparison, whole=True
 )
-def _compare(question: Question, asked: OfComparison) -> Answer:
+def _compare(question: Question, asked: OfComparison) -> Representation:
     reading = question.reading(asked.partition)
     before, after = each_of(
         lambda: incarnation_at(reading, asked.before, "from"),
@@ -250,7 +252,7 @@ def _compare(question: Question, asked: OfComparison) -> Answer:
         changes = reading.intent.changes(reading.partition, before.sequence, after.sequence)
         return compare(before.name, after.name, changes)
 
-    return Answer(make, f"{_tag(before)}-{_tag(after)}")
+    return Representation(make, f"{_tag(before)}-{_tag(after)}")
 
 
 class OfRows(OfPartition, frozen=True):

@@ -154,7 +154,7 @@ def kind_of(value: Any) -> type[DeclaredSource] | None:
     return found[0] if len(found) == 1 else None
 
 
-def tells_password(value: Any) -> bool:
+def reveals_password(value: Any) -> bool:
     """Whether a declaration (plain data) holds a password, so that its line must not be shown."""
     places = (value.get(key) for key in ("git", "sql")) if isinstance(value, dict) else ()
     return any(isinstance(place, str) and _holds_password(place) for place in places)

@@ -56,7 +56,7 @@ class Cursor(msgspec.Struct, frozen=True, array_like=True):
         return base64.urlsafe_b64encode(msgspec.json.encode(self)).decode().rstrip("=")
 
 
-class Plan(msgspec.Struct, frozen=True):
+class FilterPlan(msgspec.Struct, frozen=True):
     """How a filter is evaluated.
 
     Attributes:
@@ -88,7 +88,7 @@ class Page(msgspec.Struct, frozen=True):
     incarnation: Incarnation
     assets: tuple[Asset, ...]
     cursor: str = ""
-    plan: Plan | None = None
+    plan: FilterPlan | None = None
 
 
 class Wanted(msgspec.Struct, frozen=True):
@@ -176,7 +176,7 @@ def page(
     if wanted.filter is not None:
         told = tuple(wanted.bounds().told())
         asked, unanswered, why = wanted.filter, looking.unanswered, looking.why
-        plan = Plan(asked.text, told, asked.fast, looking.looked_at, len(found), unanswered, why)
+        plan = FilterPlan(asked.text, told, asked.fast, looking.looked_at, len(found), unanswered, why)
     ahead = "" if last is None else Cursor(header.sequence, header.digest[:16], last).text()
     return Page(header, tuple(found), ahead, plan)
 

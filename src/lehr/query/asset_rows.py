@@ -113,7 +113,7 @@ def known_asset(reading: Reading, id: str) -> tuple[Asset, int]:
     if found is not None:
         return found
     raise LehrError(
-        f"partition {reading.partition} has no asset {id}", code="QRY121", fix=_alike(reading, id)
+        f"partition {reading.partition} has no asset {id}", code="QRY121", fix=_similar_ids(reading, id)
     )
 
 
@@ -184,7 +184,7 @@ def _with_standing(id: AssetId, type: str, standing: Standing, *, departed: bool
     )
 
 
-def _alike(reading: Reading, id: str) -> str:
+def _similar_ids(reading: Reading, id: str) -> str:
     import difflib  # noqa: PLC0415 -- slow to import, and only needed after a mistake
 
     known = [head.id for head in reading.intent.heads(reading.partition)]

@@ -19,7 +19,7 @@ from lehr.model.provenance import Annotated, Derivation
 from lehr.query.asset_rows import known_asset
 from lehr.query.blame_fields import Field, entries_like, field_of, occurrences, value_at
 from lehr.query.blame_reader import BlameReader, entry_of
-from lehr.query.blame_values import Blame, FieldBlame, Found, Link, Maker, Source
+from lehr.query.blame_values import Blame, FieldBlame, InputMatch, Link, Maker, Source
 from lehr.query.joined import History
 from lehr.query.partition_view import Reading
 
@@ -219,10 +219,10 @@ def _addon(field: Field) -> str:
 
 def _found(
     reader: BlameReader, chain: tuple[Link, ...], makers: Iterable[Maker], field: Field
-) -> tuple[tuple[Found, ...], bool]:
+) -> tuple[tuple[InputMatch, ...], bool]:
     """Places that hold the value, in the input of `makers`, those under the same name first."""
     links = {link.id: link for link in chain}
-    found: list[Found] = []
+    found: list[InputMatch] = []
     ahead, met, searched = list(makers), set[str](), 0
     whole = True
     while ahead:
@@ -243,15 +243,15 @@ def _found(
     return tuple(found[:_MOST_FOUND]), whole and len(found) <= _MOST_FOUND and searched < _MOST_SEARCHED
 
 
-def _in_file(reader: BlameReader, file: Source, field: Field) -> list[Found]:
+def _in_file(reader: BlameReader, file: Source, field: Field) -> list[InputMatch]:
     past = reader.past(file.incarnation)
     if past is None or not file.content:
         return []
     places = occurrences(file.at.file, past.read(file.at.file), field)
-    return [Found(reader.at(item.at, file.incarnation), item.same_name) for item in places]
+    return [InputMatch(reader.at(item.at, file.incarnation), item.same_name) for item in places]
 
 
-def _in_declaration(reader: BlameReader, link: Link, field: Field) -> list[Found]:
+def _in_declaration(reader: BlameReader, link: Link, field: Field) -> list[InputMatch]:
     """Places in the declaration of an asset in an asset file: in its own part of the file alone."""
     asset = reader.asset(link.id)
     past = None if link.declared is None else reader.past(link.declared.incarnation)
@@ -266,7 +266,7 @@ def _in_declaration(reader: BlameReader, link: Link, field: Field) -> list[Found
         for entry in entries_like(declared.value, field)
     )
     sequence = link.declared.incarnation
-    return [Found(reader.at(at, sequence), same_name) for at, same_name in places]
+    return [InputMatch(reader.at(at, sequence), same_name) for at, same_name in places]
 
 
 def _not_there(reading: Reading, header: Incarnation, id: str) -> LehrError:

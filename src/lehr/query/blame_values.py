@@ -69,7 +69,7 @@ class Link(msgspec.Struct, frozen=True):
     recorded: bool = True
 
 
-class Found(msgspec.Struct, frozen=True):
+class InputMatch(msgspec.Struct, frozen=True):
     """A place in the input that holds the searched value. It need not be the origin of the value.
 
     Attributes:
@@ -96,7 +96,7 @@ class FieldBlame(msgspec.Struct, frozen=True):
     since: int
     written: Source | None = None
     makers: tuple[int, ...] = ()
-    found: tuple[Found, ...] = ()
+    found: tuple[InputMatch, ...] = ()
     searched_all: bool = True
 
 

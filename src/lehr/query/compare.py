@@ -13,7 +13,7 @@ from lehr.model.asset import Asset, AssetId
 from lehr.model.incarnation import AssetChange
 
 
-class Kind(enum.StrEnum):
+class ChangeKind(enum.StrEnum):
     """Kind of change of an asset or a field."""
 
     ADDED = "added"
@@ -30,7 +30,7 @@ class FieldChange(msgspec.Struct, frozen=True):
     """
 
     path: str
-    kind: Kind
+    kind: ChangeKind
     before: Any = None
     after: Any = None
 
@@ -45,7 +45,7 @@ class AssetComparison(msgspec.Struct, frozen=True):
     """
 
     id: AssetId
-    kind: Kind
+    kind: ChangeKind
     type: str
     origin: str
     fields: tuple[FieldChange, ...]
@@ -63,7 +63,7 @@ class Comparison(msgspec.Struct, frozen=True):
     after: str
     assets: tuple[AssetComparison, ...]
 
-    def count(self, kind: Kind) -> int:
+    def count(self, kind: ChangeKind) -> int:
         """Number of assets that were added, changed or removed."""
         return sum(item.kind is kind for item in self.assets)
 
@@ -86,10 +86,10 @@ def compare_asset(change: AssetChange) -> AssetComparison:
     """Field by field, how an asset differs."""
     asset = change.after or change.before
     assert asset is not None, f"{change.id} is in neither"
-    kind = Kind.CHANGED
+    kind = ChangeKind.CHANGED
     if change.before is None or change.after is None:
-        kind = Kind.ADDED if change.before is None else Kind.REMOVED
-    whole = kind is Kind.CHANGED
+        kind = ChangeKind.ADDED if change.before is None else ChangeKind.REMOVED
+    whole = kind is ChangeKind.CHANGED
     before, after = _content(change.before, whole), _content(change.after, whole)
     fields = tuple(compare_values(before, after))
     return AssetComparison(change.id, kind, asset.type, str(asset.origin or ""), fields)
@@ -114,26 +114,26 @@ def compare_values(before: Any, after: Any, path: str = "") -> Iterator[FieldCha
         for index in range(max(len(before), len(after))):
             yield from _compare_member(olds, news, index, f"{path}/{index}")
     elif before != after or type(before) is not type(after):
-        yield FieldChange(path, Kind.CHANGED, before, after)
+        yield FieldChange(path, ChangeKind.CHANGED, before, after)
 
 
 def _compare_member(
     before: dict[Any, Any], after: dict[Any, Any], key: Any, path: str
 ) -> Iterator[FieldChange]:
     if key not in before:
-        yield from _leaves(after[key], path, Kind.ADDED)
+        yield from _leaves(after[key], path, ChangeKind.ADDED)
     elif key not in after:
-        yield from _leaves(before[key], path, Kind.REMOVED)
+        yield from _leaves(before[key], path, ChangeKind.REMOVED)
     else:
         yield from compare_values(before[key], after[key], path)
 
 
-def _leaves(value: Any, path: str, kind: Kind) -> Iterator[FieldChange]:
+def _leaves(value: Any, path: str, kind: ChangeKind) -> Iterator[FieldChange]:
     """Everything that was added or removed with `value`: its members, at any depth."""
     if isinstance(value, dict) and value:
         for key in sorted(value):
             yield from _leaves(value[key], f"{path}/{escaped(key)}", kind)
-    elif kind is Kind.ADDED:
+    elif kind is ChangeKind.ADDED:
         yield FieldChange(path, kind, None, value)
     else:
         yield FieldChange(path, kind, value, None)

@@ -79,7 +79,7 @@ def explain(reading: Reading, id: str) -> Explanation:
         verdicts=() if last is None else tuple(sorted(last.verdicts, key=lambda item: item.allow)),
         diff=last.diff if last is not None else None,
         chain=_chain(reading, row, last),
-        controls=standing_over(reading, asset),
+        controls=active_controls(reading, asset),
         operation=operation,
         story=_story(decisions, operation),
         ledger=reading.records.ledger(key),
@@ -87,7 +87,7 @@ def explain(reading: Reading, id: str) -> Explanation:
     )
 
 
-def standing_over(reading: Reading, asset: Asset) -> tuple[Control, ...]:
+def active_controls(reading: Reading, asset: Asset) -> tuple[Control, ...]:
     """The controls that are active now and select `asset`, in the order in which they were given.
 
     An approval is for one exact diff: it only counts while that is the diff of the last decision.

@@ -12,7 +12,7 @@ from lehr.base.pointers import pointer
 from lehr.model.asset import Asset
 from lehr.model.incarnation import AssetChange
 from lehr.model.provenance import Derivation
-from lehr.query.compare import FieldChange, Kind, changes_between, compare_asset
+from lehr.query.compare import ChangeKind, FieldChange, changes_between, compare_asset
 from lehr.sdk.generation import Generated
 
 _LONGEST = 60
@@ -86,7 +86,7 @@ def _difference(
 
 
 def _sides(field: FieldChange) -> Iterator[str]:
-    for value, missing in ((field.before, Kind.ADDED), (field.after, Kind.REMOVED)):
+    for value, missing in ((field.before, ChangeKind.ADDED), (field.after, ChangeKind.REMOVED)):
         text = "missing" if field.kind is missing else msgspec.json.encode(value).decode()
         yield text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 

@@ -183,12 +183,12 @@ class _Reading:
                 kind=_kind(raw, self._root),
                 required=name in required,
                 default=msgspec.json.encode(default).decode() if spelt else None,
-                limits=(*_limits(field), *_alternatives(node, name), *self._said(here)),
+                limits=(*_limits(field), *_alternatives(node, name), *self._texts_of_marks(here)),
                 meaning=meanings.get(name) or raw.get("description", "") or meaning,
                 fields=() if inner is None else tuple(self.fields(inner, here + step, (*within, id(node)))),
             )
 
-    def _said(self, path: str) -> Iterator[str]:
+    def _texts_of_marks(self, path: str) -> Iterator[str]:
         for pattern, words in self._marks.items():
             if pattern.startswith(path) and not pattern[len(path) :].strip("/*#"):
                 yield words

@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterator, Mapping
 from lehr.sdk.generator import DeclaredAsset, SourceFile
 from lehr.service_models.database import Database, database
 from lehr.service_models.files import Files, files
-from lehr.service_models.model_input import PAGE, Problem, document_of, refused
+from lehr.service_models.model_input import PAGE, InputProblem, document_of, refused
 from lehr.service_models.service import Service, service
 from lehr.service_models.web_service import Cluster, WebService, assets_of, web_service
 
@@ -69,5 +69,5 @@ def modelled(file: SourceFile) -> Iterator[DeclaredAsset]:
     known = f"did you mean `{close[0]}`?" if close else f"write `model:` with one of {', '.join(MODELS)}"
     what = "it has no `model`" if named is None else f"there is no model {named!r}"
     raise refused(
-        file, "a service model", [Problem("" if named is None else "/model", what, f"{known} ({PAGE})")]
+        file, "a service model", [InputProblem("" if named is None else "/model", what, f"{known} ({PAGE})")]
     )

@@ -12,7 +12,7 @@ from lehr.base.pointers import escaped
 from lehr.model.addons import AFFECTED_CLUSTERS, DEPENDS_ON, OWNER
 from lehr.model.secret import Secret
 from lehr.sdk.generator import DeclaredAsset, SourceFile, asset
-from lehr.service_models.model_input import Problem, read, refused
+from lehr.service_models.model_input import InputProblem, read, refused
 from lehr.service_models.web_service import Name, Port, Words
 
 NOUN = "a database"
@@ -145,37 +145,39 @@ def database(file: SourceFile) -> Iterator[DeclaredAsset]:
         yield asset(f"{spec.name}/{table}", "lehr.Command", command, _addons(spec, needs))
 
 
-def _problems(spec: Database) -> Iterator[Problem]:
+def _problems(spec: Database) -> Iterator[InputProblem]:
     for name, table in spec.tables.items():
         yield from _table_problems(table, f"/tables/{name}")
     yield from _row_problems(spec)
 
 
-def _table_problems(table: DatabaseTable, place: str) -> Iterator[Problem]:
+def _table_problems(table: DatabaseTable, place: str) -> Iterator[InputProblem]:
     if table.absent == bool(table.columns):
-        yield Problem(place, "a table must have either columns or `absent: true`")
+        yield InputProblem(place, "a table must have either columns or `absent: true`")
     named = [(f"{place}/primary_key/{index}", name) for index, name in enumerate(table.primary_key)]
     for key, item in table.indexes.items():
         named += [(f"{place}/indexes/{key}/columns/{index}", name) for index, name in enumerate(item.columns)]
     for at, name in named:
         if name not in table.columns:
             known = f"columns: {', '.join(table.columns) or 'none'}"
-            yield Problem(at, f"{name} is not a column of the table", known)
+            yield InputProblem(at, f"{name} is not a column of the table", known)
 
 
-def _row_problems(spec: Database) -> Iterator[Problem]:
+def _row_problems(spec: Database) -> Iterator[InputProblem]:
     known = f"tables: {', '.join(spec.tables) or 'none'}"
     for table, rows in spec.rows.items():
         place = f"/rows/{escaped(table)}"
         if table not in spec.tables or spec.tables[table].absent:
-            yield Problem(place, f"rows of {table}, which is not a table", known)
+            yield InputProblem(place, f"rows of {table}, which is not a table", known)
         if table in ("server", "schema"):
-            yield Problem(place, f"rows of {table}, whose id is taken by another asset", "rename the table")
+            yield InputProblem(
+                place, f"rows of {table}, whose id is taken by another asset", "rename the table"
+            )
         for part in ("check", "apply"):
             for index, word in enumerate(getattr(rows, part)):
                 for name in _COLUMNS.findall(word):
                     if name not in spec.tables:
-                        yield Problem(
+                        yield InputProblem(
                             f"{place}/{part}/{index}", f"columns of {name}, which is not a table", known
                         )
 

@@ -10,7 +10,7 @@ import msgspec
 from lehr.base.pointers import escaped
 from lehr.model.addons import AFFECTED_CLUSTERS, LABELS, OWNER
 from lehr.sdk.generator import DeclaredAsset, SourceFile, asset
-from lehr.service_models.model_input import Problem, Value, read, refused, rendered
+from lehr.service_models.model_input import InputProblem, Value, read, refused, rendered
 from lehr.service_models.web_service import FileName, Name
 
 NOUN = "files"
@@ -71,7 +71,7 @@ def files(file: SourceFile) -> Iterator[DeclaredAsset]:
                         f"the {part} of {key} needs the value `{error.args[0]}`, which is not defined{where}"
                     )
                     fix = f"add it to `values`; defined values: {', '.join(sorted(values))}"
-                    problems.append(Problem(f"/files/{escaped(key)}/{part}", what, fix))
+                    problems.append(InputProblem(f"/files/{escaped(key)}/{part}", what, fix))
             made.append(asset(f"{prefix}/{key}", "lehr.File", payload, _addons(spec, place)))
     if problems:
         raise refused(file, NOUN, problems)

@@ -42,7 +42,7 @@ T = TypeVar("T", bound=msgspec.Struct)
 PAGE = "docs/reference/models.md"
 
 
-class Problem(NamedTuple):
+class InputProblem(NamedTuple):
     """A problem in a file.
 
     Attributes:
@@ -82,11 +82,11 @@ def read(file: SourceFile, kind: type[T], noun: str) -> T:
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
-        found = list(_problems(value, kind, "")) or [Problem("", _said(error))]
+        found = list(_problems(value, kind, "")) or [InputProblem("", _message(error))]
         raise refused(file, noun, found) from error
 
 
-def refused(file: SourceFile, noun: str, problems: list[Problem]) -> UnreadableFileError:
+def refused(file: SourceFile, noun: str, problems: list[InputProblem]) -> UnreadableFileError:
     """The error for a file that does not describe `noun`."""
     document = document_of(file)
     return UnreadableFileError(
@@ -104,11 +104,11 @@ def refused(file: SourceFile, noun: str, problems: list[Problem]) -> UnreadableF
     )
 
 
-def _said(error: msgspec.ValidationError) -> str:
+def _message(error: msgspec.ValidationError) -> str:
     return str(error).partition(" - at `")[0]
 
 
-def _problems(value: Any, kind: Any, pointer: str) -> Iterator[Problem]:
+def _problems(value: Any, kind: Any, pointer: str) -> Iterator[InputProblem]:
     """All problems of the parts of `value`; that of the whole only if the parts have none."""
     inner = list(_of_parts(value, _bare(kind), pointer))
     if inner:
@@ -117,10 +117,10 @@ def _problems(value: Any, kind: Any, pointer: str) -> Iterator[Problem]:
     try:
         msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
-        yield Problem(pointer, _said(error))
+        yield InputProblem(pointer, _message(error))
 
 
-def _of_parts(value: Any, kind: Any, pointer: str) -> Iterator[Problem]:
+def _of_parts(value: Any, kind: Any, pointer: str) -> Iterator[InputProblem]:
     if isinstance(kind, type) and issubclass(kind, msgspec.Struct) and isinstance(value, Mapping):
         yield from _of_fields(value, kind, pointer)
     elif typing.get_origin(kind) is dict and isinstance(value, Mapping):
@@ -131,7 +131,7 @@ def _of_parts(value: Any, kind: Any, pointer: str) -> Iterator[Problem]:
             yield from _problems(item, typing.get_args(kind)[0], f"{pointer}/{index}")
 
 
-def _of_fields(value: Mapping[str, Any], kind: type[msgspec.Struct], pointer: str) -> Iterator[Problem]:
+def _of_fields(value: Mapping[str, Any], kind: type[msgspec.Struct], pointer: str) -> Iterator[InputProblem]:
     fields = {field.encode_name: field for field in msgspec.structs.fields(kind)}
     hints = typing.get_type_hints(kind, include_extras=True)
     meant = set()
@@ -143,10 +143,10 @@ def _of_fields(value: Mapping[str, Any], kind: type[msgspec.Struct], pointer: st
         close = difflib.get_close_matches(name, [known for known in fields if known not in value], n=1)
         meant.update(close)
         fix = f"did you mean `{close[0]}`?" if close else f"fields: {', '.join(fields)}"
-        yield Problem(place, f"unknown field `{name}`", fix)
+        yield InputProblem(place, f"unknown field `{name}`", fix)
     for name, field in fields.items():
         if field.required and name not in value and name not in meant:
-            yield Problem(pointer, f"`{name}` is missing", f"add `{name}`; see {PAGE}")
+            yield InputProblem(pointer, f"`{name}` is missing", f"add `{name}`; see {PAGE}")
 
 
 def _bare(kind: Any) -> Any:

@@ -11,7 +11,7 @@ from lehr.base.pointers import escaped
 from lehr.model.addons import AFFECTED_CLUSTERS, DEPENDS_ON, LABELS, OWNER, TURNDOWN
 from lehr.model.secret import Secret
 from lehr.sdk.generator import DeclaredAsset, SourceFile, asset
-from lehr.service_models.model_input import Problem, Value, read, refused, rendered
+from lehr.service_models.model_input import InputProblem, Value, read, refused, rendered
 from lehr.service_models.web_service import FileName, Name, Port, Words
 
 NOUN = "a service"
@@ -142,7 +142,7 @@ def _instances(spec: Service) -> Iterator[_Here]:
         yield _Here(prefix, place, port, version, values, item, at)
 
 
-def _unknown_values(spec: Service, here: _Here) -> Iterator[Problem]:
+def _unknown_values(spec: Service, here: _Here) -> Iterator[InputProblem]:
     for name, text in spec.files.items():
         try:
             rendered(text, here.values)
@@ -150,7 +150,7 @@ def _unknown_values(spec: Service, here: _Here) -> Iterator[Problem]:
             where = f" in place {here.place}" if here.place else ""
             fix = f"add it to `values`; defined values: {', '.join(sorted(here.values))}"
             what = f"file {name} needs the value `{error.args[0]}`, which is not defined{where}"
-            yield Problem(f"/files/{escaped(name)}", what, fix)
+            yield InputProblem(f"/files/{escaped(name)}", what, fix)
 
 
 def _job(spec: Service, here: _Here, files: list[str]) -> dict[str, Any]:

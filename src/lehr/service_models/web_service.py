@@ -10,7 +10,7 @@ import msgspec
 from lehr.model.addons import AFFECTED_CLUSTERS, DEPENDS_ON, LABELS, TURNDOWN
 from lehr.model.secret import Secret
 from lehr.sdk.generator import DeclaredAsset, SourceFile, asset
-from lehr.service_models.model_input import Problem, read, refused
+from lehr.service_models.model_input import InputProblem, read, refused
 
 NOUN = "a web service"
 
@@ -119,7 +119,7 @@ def web_service(
     missing = [name for name, words in programs.items() if not words]
     if missing:
         fix = "write it in the file, or pass it to `web_service`"
-        raise refused(file, NOUN, [Problem("", f"`{name}` is missing", fix) for name in missing])
+        raise refused(file, NOUN, [InputProblem("", f"`{name}` is missing", fix) for name in missing])
     job: dict[str, Any] = {
         "restart_on": list(restart_on) or service.restart_on,
         "command": programs["command"],

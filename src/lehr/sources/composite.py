@@ -273,8 +273,8 @@ def _collisions(primary: Snapshot, places: Mapping[str, Position]) -> list[Diagn
     problems = []
     for name, at in places.items():
         folder = mount_of(name)
-        alike = (path for path in taken if path in (FOLDER, folder) or path.startswith(f"{folder}/"))
-        found = next(alike, None)
+        clashing = (path for path in taken if path in (FOLDER, folder) or path.startswith(f"{folder}/"))
+        found = next(clashing, None)
         if found is not None:
             problems.append(
                 file_problem(

@@ -57,10 +57,10 @@ class Hints:
         while True:
             left = due - self._clock.monotonic()
             await self._pause(notified, left if self._glance is None else min(left, _GLANCE))
-            told = notified.is_set()
+            was_notified = notified.is_set()
             notified.clear()
             sight = await self._look()
-            if told or sight != seen or self._clock.monotonic() >= due:
+            if was_notified or sight != seen or self._clock.monotonic() >= due:
                 return sight
 
     async def _look(self) -> Hashable:

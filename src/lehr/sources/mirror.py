@@ -97,8 +97,8 @@ class Mirror:
         """
         arguments = [f"--git-dir={self.path}", "ls-remote", "--symref", "--", location, "HEAD"]
         _ = self.repository
-        said = run_git(arguments, timeout=self._timeout, location=location).decode(errors="surrogateescape")
-        for line in said.splitlines():
+        output = run_git(arguments, timeout=self._timeout, location=location).decode(errors="surrogateescape")
+        for line in output.splitlines():
             target, _tab, name = line.partition("\t")
             if name == "HEAD" and target.startswith("ref: "):
                 return target.removeprefix("ref: ")

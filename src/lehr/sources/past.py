@@ -127,9 +127,9 @@ def last_change(
     """
     commit, blob = newest, _blob(newest, path)
     while blob is not None:
-        alike = next((parent for parent in commit.parents if _blob(parent, path) == blob), None)
-        if alike is not None:
-            commit = alike
+        unchanged = next((parent for parent in commit.parents if _blob(parent, path) == blob), None)
+        if unchanged is not None:
+            commit = unchanged
             continue
         earlier = _with_line(repository, commit, path, line) if line else None
         if earlier is None:

@@ -113,13 +113,13 @@ class Signers:
                 "log.showSignature": "false",
             }
             options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
-            told = run_git(
+            output = run_git(
                 [f"--git-dir={repository}", *options, "log", "-1", "--no-notes", _FORMAT, commit, "--"],
                 timeout=_SECONDS,
                 location=location,
                 variables={"GNUPGHOME": str(home), "GIT_NO_REPLACE_OBJECTS": "1"},
             )
-        verdict, own, primary, key, author = told.decode(errors="replace").rstrip("\n").split("\0")
+        verdict, own, primary, key, author = output.decode(errors="replace").rstrip("\n").split("\0")
         if verdict == "G" and {own, primary} & fingerprints.keys():
             return
         unlisted = f"it is signed with the key {key or own}, which is not listed" if key or own else ""
@@ -148,7 +148,7 @@ class Signers:
     def _import(self, home: Path) -> list[str]:
         command = ["gpg", "--homedir", str(home), "--batch", "--no-tty", "--status-fd", "1", "--import"]
         try:
-            told = subprocess.run(
+            output = subprocess.run(
                 command,
                 input="\n".join(self._armour).encode(),
                 capture_output=True,
@@ -162,12 +162,12 @@ class Signers:
                 why="it hangs",
                 fix="check whether gpg works on this machine",
             ) from err
-        found = _IMPORTED.findall(told.stdout.decode(errors="replace"))
-        if not found or told.returncode:
+        found = _IMPORTED.findall(output.stdout.decode(errors="replace"))
+        if not found or output.returncode:
             raise StalledError(
                 "an allowed OpenPGP key cannot be read",
                 code="SRC149",
-                why=told.stderr.decode(errors="replace").strip()[-300:],
+                why=output.stderr.decode(errors="replace").strip()[-300:],
                 fix="export it again: gpg --armor --export KEY",
             )
         return found

@@ -58,12 +58,12 @@ class Intent:
         self._wake()
 
     async def list(self) -> Listing:
-        self._see_that_it_is_reachable()
+        self._require_reachable()
         return Listing(self.sequence, list(self.assets.values()))
 
     async def watch(self, after: int) -> AsyncIterator[Batch]:
         while True:
-            self._see_that_it_is_reachable()
+            self._require_reachable()
             if after == self.sequence:
                 await self._news.wait()
                 continue
@@ -76,7 +76,7 @@ class Intent:
         self._news.set()
         self._news = asyncio.Event()
 
-    def _see_that_it_is_reachable(self) -> None:
+    def _require_reachable(self) -> None:
         if not self._reachable:
             raise TransientError("intent cannot be reached")
 

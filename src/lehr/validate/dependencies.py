@@ -38,8 +38,8 @@ def depends_in_cycle(proposal: DeltaProposal) -> Iterator[Diagnostic]:
         if new and frozenset(cycle) not in reported:
             reported.add(frozenset(cycle))
             first = cycle.index(min(new))
-            told = [*cycle[first:-1], *cycle[: first + 1]]
-            yield _circular(proposal, changed[told[0]], told)
+            shown = [*cycle[first:-1], *cycle[: first + 1]]
+            yield _circular(proposal, changed[shown[0]], shown)
 
 
 def _closing(proposal: DeltaProposal, starts: Iterable[AssetId]) -> Iterator[AssetId]:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from lehr.base.diagnostics import Diagnostic, Position, Severity
 from lehr.cel import NoAnswerError
-from lehr.compiled_policies.rules import CompiledPolicy, Finding, not_understood, unclear_in
+from lehr.compiled_policies.rules import CompiledPolicy, Violation, not_understood, unclear_in
 from lehr.model.asset import Asset
 from lehr.model.incarnation import AssetChange
 from lehr.model.policy import POLICY, Policy, PolicyRule
@@ -24,7 +24,7 @@ from lehr.validate.proposal import AssetView, DeltaProposal
 BROKEN, NO_ANSWER = "VAL060", "VAL061"
 
 
-class _Standing(NamedTuple):
+class _ValidPolicy(NamedTuple):
     """A policy of the candidate.
 
     Attributes:
@@ -71,16 +71,16 @@ def policy_selects_no_type(view: AssetView) -> Iterator[Diagnostic]:
 
 def policy_is_broken(proposal: DeltaProposal) -> Iterator[Diagnostic]:
     """VAL060, VAL061: every rule of every policy holds, and has an answer."""
-    for standing in _standing(proposal):
+    for valid in _valid_policies(proposal):
         places: dict[str, Position | None] = {}  # locating one reads a file again
-        for finding in _found(proposal, standing):
-            pointer = _pointer(standing.policy, finding.rule)
+        for finding in _found(proposal, valid):
+            pointer = _pointer(valid.policy, finding.rule)
             if pointer not in places:
-                places[pointer] = proposal.place(standing.asset, pointer)
-            yield _diagnostic(proposal, standing.asset, finding, places[pointer])
+                places[pointer] = proposal.place(valid.asset, pointer)
+            yield _diagnostic(proposal, valid.asset, finding, places[pointer])
 
 
-def _standing(proposal: DeltaProposal) -> Iterator[_Standing]:
+def _valid_policies(proposal: DeltaProposal) -> Iterator[_ValidPolicy]:
     """The policies of the candidate without problems, by id."""
     registry = proposal.registry
     if POLICY not in registry.types:
@@ -91,7 +91,7 @@ def _standing(proposal: DeltaProposal) -> Iterator[_Standing]:
         policy = registry.payload(asset, Policy)
         compiled = CompiledPolicy(policy)
         if policy.rules and not compiled.unclear:
-            yield _Standing(asset, policy, compiled, _is_new(registry, policy, changes.get(asset.id)))
+            yield _ValidPolicy(asset, policy, compiled, _is_new(registry, policy, changes.get(asset.id)))
 
 
 def _is_new(registry: Registry, policy: Policy, change: AssetChange | None) -> bool:
@@ -107,16 +107,16 @@ def _judged_by(policy: Policy) -> tuple[object, ...]:
     return policy.match, policy.exclude, policy.rules
 
 
-def _found(proposal: DeltaProposal, standing: _Standing) -> Iterator[Finding]:
-    compiled = standing.compiled
-    if standing.new:
+def _found(proposal: DeltaProposal, valid: _ValidPolicy) -> Iterator[Violation]:
+    compiled = valid.compiled
+    if valid.new:
         for asset in proposal.of_types(compiled.may_match):
             yield from compiled.judge(asset)
     else:
         for change in proposal.changes():
             if change.after is not None:
                 yield from compiled.judge(change.after)
-    if compiled.judges_sets and (standing.new or _touched(proposal, compiled)):
+    if compiled.judges_sets and (valid.new or _touched(proposal, compiled)):
         assets = proposal.of_types(compiled.may_match)
         yield from compiled.judge_together(asset for asset in assets if _belongs(compiled, asset))
 
@@ -143,7 +143,7 @@ def _pointer(policy: Policy, rule: PolicyRule | None) -> str:
 
 
 def _diagnostic(
-    proposal: DeltaProposal, policy: Asset, finding: Finding, declared: Position | None
+    proposal: DeltaProposal, policy: Asset, finding: Violation, declared: Position | None
 ) -> Diagnostic:
     rule, asset = finding.rule, finding.asset
     named = f"policy `{policy.id}`" + ("" if rule is None else f", rule `{rule.name}`")
@@ -155,13 +155,13 @@ def _diagnostic(
         return Diagnostic(
             code=BROKEN,
             what=finding.message,
-            why=f"{named}{where}: {_said(rule)}",
+            why=f"{named}{where}: {_expression_text(rule)}",
             fix=rule.fix or _fix(asset),
             subject=subject,
             at=at,
             severity=severity,
         )
-    part = "its `match` or `exclude`" if rule is None else _said(rule)
+    part = "its `match` or `exclude`" if rule is None else _expression_text(rule)
     return Diagnostic(
         code=NO_ANSWER,
         what=f"{named} has no answer for `{subject}`: {finding.message}",
@@ -179,6 +179,6 @@ def _fix(asset: Asset | None) -> str:
     return f"change it, or put `{asset.id}` under `exclude` of the policy with a reason"
 
 
-def _said(rule: PolicyRule) -> str:
+def _expression_text(rule: PolicyRule) -> str:
     field, text = rule.expression
     return f"`{field}: {' '.join(text.split())}`"

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from lehr.base.digest import Digest
 from lehr.base.errors import LehrError
 from lehr.cli.approve import approve
-from lehr.control.messages import Answer, AnyRequest, Approve
+from lehr.control.messages import AnyRequest, Approve, CommandResult
 from lehr.control.socket import SOCKET, listening
 from lehr.model.asset import AssetId, Partition, make_asset
 from lehr.model.decision import Condition, Decision, Status
@@ -57,7 +57,7 @@ def test_the_diff_is_shown_and_exactly_it_is_approved(state: Path) -> None:
         connection, _address = server.accept()
         with connection, connection.makefile("rwb") as channel:
             heard.append(msgspec.json.decode(channel.readline(), type=AnyRequest))
-            channel.write(msgspec.json.encode(Answer(True, "approval set")) + b"\n")
+            channel.write(msgspec.json.encode(CommandResult(True, "approval set")) + b"\n")
 
     with listening(state / SOCKET) as server:
         server.settimeout(10)

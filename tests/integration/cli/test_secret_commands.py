@@ -291,8 +291,8 @@ def test_the_doctor_says_whether_a_private_key_can_be_used(
         result = CliRunner().invoke(doctor, ["-o", "json", "--state", str(default_state(workspace))])
         return next(item for item in json.loads(result.stdout) if item["name"] == "secrets")
 
-    assert "age private keys: 1" in said()["said"]
+    assert "age private keys: 1" in said()["detail"]
     (default_state(workspace) / "age-identity.txt").chmod(0o644)
     assert said()["level"] == "WARN"
     (default_state(workspace) / "age-identity.txt").unlink()
-    assert "no age private key" in said()["said"]
+    assert "no age private key" in said()["detail"]

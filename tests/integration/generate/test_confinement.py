@@ -24,10 +24,10 @@ from lehr.generate.engine.runs import Run
 from lehr.generate.engine.schedule import Generator
 from lehr.generate.outcome.protocol import SandboxLimits
 from lehr.generate.sandbox import landlock
-from lehr.generate.sandbox.authors import Answer, Found
+from lehr.generate.sandbox.authors import CallOutput, FoundGenerator
 from lehr.generate.sandbox.confinement import Confinement, Mechanism, inactive_mechanisms, leave_network
 from lehr.generate.sandbox.denials import preload
-from lehr.generate.sandbox.forks import Ended, run
+from lehr.generate.sandbox.forks import RunResult, run
 from lehr.generate.sandbox.syscall_table import ABSENT, ARCHITECTURES, CHECKED
 from lehr.sdk.generator import Declaration, Reads, SourceFile
 from tests.snapshots import MemorySnapshot
@@ -209,7 +209,7 @@ def test_a_machine_where_nothing_of_it_is_to_be_had_runs_generators_all_the_same
     assert set(inactive_mechanisms()) == set(Mechanism)
 
 
-def ended(work: Callable[[Callable[[bytes], None]], None]) -> tuple[Ended, list[bytes]]:
+def ended(work: Callable[[Callable[[bytes], None]], None]) -> tuple[RunResult, list[bytes]]:
     preload()
     frames: list[bytes] = []
     return run(work, SandboxLimits(calls=2), SystemClock(), frames.append), frames
@@ -377,9 +377,9 @@ RAW = {
 def test_a_generator_that_makes_a_raw_call_is_ended_and_named_with_its_line(call: tuple[int, ...]) -> None:
     preload()
     path = "generators/g.py"
-    found = Found("sneaky", Declaration(Reads.FILE, "services/*.yaml"), 6)
+    found = FoundGenerator("sneaky", Declaration(Reads.FILE, "services/*.yaml"), 6)
     code = {path: (GENERATOR % ", ".join(map(str, call))).encode()}
-    answers: list[Answer] = []
+    answers: list[CallOutput] = []
     problem = Run(SandboxLimits(), SystemClock()).call(
         Generator(path, found, (path,)), [SourceFile("services/a.yaml", b"")], code, answers.append
     )

@@ -12,7 +12,7 @@ from lehr.base.diagnostics import Diagnostic, errors
 from lehr.generate.engine.runs import Run
 from lehr.generate.engine.schedule import Generator
 from lehr.generate.outcome.protocol import SandboxLimits
-from lehr.generate.sandbox.authors import Answer, Found
+from lehr.generate.sandbox.authors import CallOutput, FoundGenerator
 from lehr.generate.sandbox.denials import preload
 from lehr.generate.sandbox.forks import run
 from lehr.sdk.generator import Declaration, Reads, SourceFile
@@ -54,11 +54,11 @@ def made(file):
 
 def called(
     body: str, calls: int = 1, limits: SandboxLimits | None = None
-) -> tuple[list[Answer], Diagnostic | None]:
+) -> tuple[list[CallOutput], Diagnostic | None]:
     preload()
     code = {"g.py": (FORGE + body).encode()}
-    found = Found("made", Declaration(Reads.FILE, "services/*.yaml"), 24)
-    answers: list[Answer] = []
+    found = FoundGenerator("made", Declaration(Reads.FILE, "services/*.yaml"), 24)
+    answers: list[CallOutput] = []
     arguments = [SourceFile(f"services/{number}.yaml", b"") for number in range(calls)]
     problem = Run(limits or SHORT, SystemClock()).call(
         Generator("g.py", found, ("g.py",)), arguments, code, answers.append
@@ -69,7 +69,7 @@ def called(
 def test_frames_that_nobody_asked_for_buy_no_time() -> None:
     # Its time is not what ends it, however busy the machine is.
     answers, problem = called("    while True:\n        forge(Answer())\n", limits=SandboxLimits())
-    assert answers == [Answer()]
+    assert answers == [CallOutput()]
     assert problem is not None
     assert problem.code == "GEN026"
 

@@ -495,7 +495,7 @@ def test_a_link_that_changes_during_a_push_leads_nowhere_else(
     (tmp_path / "link").symlink_to("production")
     look = disk.look
 
-    def swap_and_look(path: str) -> disk.Found | None:
+    def swap_and_look(path: str) -> disk.DiskEntry | None:
         (tmp_path / "link").unlink(missing_ok=True)
         (tmp_path / "link").symlink_to("state")
         return look(path)
@@ -517,7 +517,7 @@ def test_a_file_that_is_slow_to_read_delays_no_other_of_its_batch(
     slow, answers = threading.Event(), threading.Event()
     look = disk.look
 
-    def look_slowly(path: str) -> disk.Found | None:
+    def look_slowly(path: str) -> disk.DiskEntry | None:
         if path.endswith("f03"):
             slow.set()
             assert answers.wait(10)

@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from lehr.control import server as module
-from lehr.control.messages import Answer, AnyRequest, Refresh
+from lehr.control.messages import AnyRequest, CommandResult, Refresh
 from lehr.control.server import Server
 from lehr.control.socket import SOCKET
 
@@ -24,15 +24,15 @@ class Carried:
     def __init__(self) -> None:
         self.commands: list[tuple[AnyRequest, str]] = []
 
-    async def __call__(self, request: AnyRequest, actor: str) -> Answer:
+    async def __call__(self, request: AnyRequest, actor: str) -> CommandResult:
         self.commands.append((request, actor))
-        return Answer(True, "done")
+        return CommandResult(True, "done")
 
 
-def conversing(folder: Path, carried: Carried, work: Callable[[], Awaitable[Answer]]) -> Answer:
+def conversing(folder: Path, carried: Carried, work: Callable[[], Awaitable[CommandResult]]) -> CommandResult:
     """What `work` is answered while a server listens in `folder`."""
 
-    async def main() -> Answer:
+    async def main() -> CommandResult:
         server = Server(folder, carried)
         await server.start()
         try:
@@ -43,12 +43,12 @@ def conversing(folder: Path, carried: Carried, work: Callable[[], Awaitable[Answ
     return asyncio.run(main())
 
 
-async def said(folder: Path, line: bytes) -> Answer:
+async def said(folder: Path, line: bytes) -> CommandResult:
     reader, writer = await asyncio.open_unix_connection(folder / SOCKET)
     writer.write(line + b"\n")
     answer = await reader.readline()
     writer.close()
-    return msgspec.json.decode(answer, type=Answer)
+    return msgspec.json.decode(answer, type=CommandResult)
 
 
 def test_the_kernel_says_who_commands_and_the_command_cannot(tmp_path: Path) -> None:
@@ -70,8 +70,8 @@ def test_a_command_of_another_user_is_refused(tmp_path: Path, monkeypatch: pytes
 
 
 def test_only_its_owner_can_reach_the_socket(tmp_path: Path) -> None:
-    async def mode() -> Answer:
-        return Answer(True, oct(stat.S_IMODE((tmp_path / SOCKET).stat().st_mode)))
+    async def mode() -> CommandResult:
+        return CommandResult(True, oct(stat.S_IMODE((tmp_path / SOCKET).stat().st_mode)))
 
     assert conversing(tmp_path, Carried(), mode).message == "0o600"
 

@@ -8,15 +8,15 @@ from lehr.base.digest import Digest
 from lehr.generate.engine.memory import Origins
 from lehr.generate.engine.records import output_of
 from lehr.generate.engine.schedule import Generator
-from lehr.generate.sandbox.authors import Answer, Found, Record
+from lehr.generate.sandbox.authors import CallOutput, FoundGenerator, Record
 from lehr.model.asset import Asset, AssetId
 from lehr.model.origins import origin_bytes, origin_of
 from lehr.model.provenance import Annotated, Derivation
 from lehr.sdk.generator import Declaration, Reads
 from lehr.testing.samples import registry
 
-SERVICES = Generator("generators/a.py", Found("f", Declaration(Reads.FILE, "services/*.yaml"), 3))
-ROUTES = Generator("generators/b.py", Found("g", Declaration(Reads.ASSETS, "sample.Service"), 3))
+SERVICES = Generator("generators/a.py", FoundGenerator("f", Declaration(Reads.FILE, "services/*.yaml"), 3))
+ROUTES = Generator("generators/b.py", FoundGenerator("g", Declaration(Reads.ASSETS, "sample.Service"), 3))
 
 
 def record(id: str, line: int) -> Record:
@@ -24,7 +24,7 @@ def record(id: str, line: int) -> Record:
 
 
 def test_what_one_call_yields_on_one_line_shares_its_derivation() -> None:
-    answer = Answer((record("a", 5), record("b", 5), record("c", 6)))
+    answer = CallOutput((record("a", 5), record("b", 5), record("c", 6)))
     a, b, c = output_of(answer, SERVICES, "1", "services/x.yaml", registry()).assets
     assert a.made_by == Derivation("generators/a.py:f", 5, "file", "services/*.yaml", "services/x.yaml")
     assert b.made_by is a.made_by
@@ -33,7 +33,7 @@ def test_what_one_call_yields_on_one_line_shares_its_derivation() -> None:
 
 
 def test_a_generator_over_all_names_no_single_item() -> None:
-    answer = Answer((Record("a", b'{"team": "x"}', "lehr.Owner", 7),))
+    answer = CallOutput((Record("a", b'{"team": "x"}', "lehr.Owner", 7),))
     [addition] = output_of(answer, ROUTES, "1", "*", registry()).additions
     assert addition.by == Derivation("generators/b.py:g", 7, "assets", "sample.Service")
     assert str(addition.at) == "generators/b.py:7"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lehr.generate.engine.schedule import Generator, in_order
-from lehr.generate.sandbox.authors import Found
+from lehr.generate.sandbox.authors import FoundGenerator
 from lehr.model.types import AssetType, Registry
 from lehr.sdk.generator import Declaration, Reads
 from lehr.testing.samples import Policy
@@ -12,11 +12,11 @@ REGISTRY = Registry(AssetType(name, Policy) for name in ("A", "B", "C"))
 
 
 def over_assets(name: str, reads: str, *makes: str) -> Generator:
-    return Generator("g.py", Found(name, Declaration(Reads.ASSET, reads, makes), 1))
+    return Generator("g.py", FoundGenerator(name, Declaration(Reads.ASSET, reads, makes), 1))
 
 
 def over_files(name: str, pattern: str = "*") -> Generator:
-    return Generator("g.py", Found(name, Declaration(Reads.FILE, pattern), 1))
+    return Generator("g.py", FoundGenerator(name, Declaration(Reads.FILE, pattern), 1))
 
 
 def test_each_runs_after_those_that_make_what_it_reads() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from lehr.generate.engine.records import output_of
 from lehr.generate.engine.schedule import Generator
-from lehr.generate.sandbox.authors import Answer, Found, Record
+from lehr.generate.sandbox.authors import CallOutput, FoundGenerator, Record
 from lehr.model.types import Registry
 from lehr.plugins.file.payload import TYPES
 from lehr.sdk.generator import Declaration, Reads
@@ -24,8 +24,10 @@ from lehr.sdk.generator import Declaration, Reads
 )
 def test_a_problem_names_the_asset_and_its_input(reads: Reads, item: str, made_of: str) -> None:
     document = {"id": "shop/page", "type": "lehr.File", "payload": {"path": "x", "contents": "y"}}
-    answer = Answer((Record("shop/page", json.dumps(document).encode(), None, 7),))
-    generator = Generator("generators/g.py", Found("g", Declaration(reads, "any", ("lehr.File",)), 3))
+    answer = CallOutput((Record("shop/page", json.dumps(document).encode(), None, 7),))
+    generator = Generator(
+        "generators/g.py", FoundGenerator("g", Declaration(reads, "any", ("lehr.File",)), 3)
+    )
     problems = output_of(answer, generator, "inputs", item, Registry(TYPES)).diagnostics
     assert problems
     for problem in problems:

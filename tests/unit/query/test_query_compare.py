@@ -11,9 +11,16 @@ from hypothesis import strategies as st
 from lehr.base.digest import canonical
 from lehr.model.asset import AssetId, make_asset
 from lehr.model.incarnation import AssetChange
-from lehr.query.compare import FieldChange, Kind, changes_between, compare, compare_asset, compare_values
+from lehr.query.compare import (
+    ChangeKind,
+    FieldChange,
+    changes_between,
+    compare,
+    compare_asset,
+    compare_values,
+)
 
-ADDED, CHANGED, REMOVED = Kind.ADDED, Kind.CHANGED, Kind.REMOVED
+ADDED, CHANGED, REMOVED = ChangeKind.ADDED, ChangeKind.CHANGED, ChangeKind.REMOVED
 
 
 @pytest.mark.parametrize(
@@ -71,4 +78,4 @@ def test_assets_that_do_not_differ_are_left_out() -> None:
     new = make_asset(AssetId("b"), "test.Thing", {"value": "y"}, {})
     found = compare("shop@1", "working tree", changes_between([one, other], {one.id: one, new.id: new}))
     assert [asset.id for asset in found.assets] == ["b"]
-    assert [found.count(kind) for kind in Kind] == [0, 1, 0]
+    assert [found.count(kind) for kind in ChangeKind] == [0, 1, 0]

@@ -62,7 +62,7 @@ def test_a_hint_says_whose_it_was_once() -> None:
         hint = await waiting(hints)
         assert not hint.done()
         assert sources.numbers() is None
-        sources.repositories[1].tell()
+        sources.repositories[1].announce()
         await hint
         assert sources.numbers() == [1]
         assert sources.numbers() is None
@@ -75,7 +75,7 @@ def test_hints_that_nobody_has_taken_add_up() -> None:
         sources.have(0, 1, 2)
         for number in (0, 2):
             hint = await waiting(hints)
-            sources.repositories[number].tell()
+            sources.repositories[number].announce()
             await hint
         assert sources.numbers() == [0, 2]
 
@@ -91,7 +91,7 @@ def test_a_source_that_comes_while_somebody_waits_is_listened_to_at_once_and_cou
         assert sources.numbers() == [1]
         hint = await waiting(hints)
         assert not hint.done()
-        sources.repositories[1].tell()
+        sources.repositories[1].announce()
         await hint
         assert sources.numbers() == [1]
 
@@ -106,9 +106,9 @@ def test_a_source_that_goes_is_listened_to_no_more() -> None:
         for _ in range(10):
             await asyncio.sleep(0)
         assert not sources.repositories[1].followed
-        sources.repositories[1].tell()
+        sources.repositories[1].announce()
         assert not hint.done()
-        sources.repositories[2].tell()
+        sources.repositories[2].announce()
         await hint
         assert sources.numbers() == [2]
 
@@ -118,7 +118,7 @@ def test_a_source_that_goes_is_listened_to_no_more() -> None:
 def test_whoever_stops_listening_leaves_no_hint_behind() -> None:
     async def script(sources: Sources, hints: AsyncIterator[None]) -> None:
         hint = await waiting(hints)
-        sources.repositories[0].tell()
+        sources.repositories[0].announce()
         await hint
         await hints.aclose()  # type: ignore[attr-defined]
         assert sources.numbers() is None

@@ -42,7 +42,7 @@ commit
         "x.txt:6:7: SELECTOR is missing",
         "x.txt:7:11: `settle` takes nothing more",
         "x.txt:8:5: nothing may be written below `settle`",
-        "x.txt:9:7: expected `fail` or `unreadable` or `lag` or `mend`",
+        "x.txt:9:7: expected `fail` or `unreadable` or `lag` or `repair`",
         "x.txt:10:9: `pin` has no option `--until`",
         "x.txt:10:25: --at INCARNATION is missing",
         "x.txt:12:10: `valeu 1` cannot be understood",

@@ -12,7 +12,7 @@ from lehr.base.errors import LehrError, raised_as
 from lehr.cli.command import command
 from lehr.cli.errors import refused
 from lehr.cli.output import Column, Shape, output_option, show
-from lehr.cli.secret.places import Place, place_of, require_recipients, state_option
+from lehr.cli.secret.places import SecretPlace, place_of, require_recipients, state_option
 
 _MOST_BYTES = 1 << 20
 
@@ -126,7 +126,7 @@ def _value(*, text: bool) -> bytes:
     return content
 
 
-def _warn(place: Place, path: str) -> None:
+def _warn(place: SecretPlace, path: str) -> None:
     """Report other problems."""
     encrypted = place.encrypted_files()
     if encrypted.readable_here(encrypted.recipients()) is False:

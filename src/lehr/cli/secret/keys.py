@@ -10,7 +10,7 @@ import click
 from lehr.base.errors import LehrError, StalledError
 from lehr.cli.command import command
 from lehr.cli.output import Column, Shape, output_option, show
-from lehr.cli.secret.places import Place, place_of, published, state_option
+from lehr.cli.secret.places import SecretPlace, place_of, published, state_option
 from lehr.secrets import IDENTITY_NAME, age
 from lehr.secrets.recipients import RECIPIENTS, Recipient, RecipientsError, add_recipient, read_recipients
 
@@ -92,7 +92,7 @@ def _read(workspace: Path) -> list[Recipient]:
         refuse(error.diagnostics)
 
 
-def _keys_here(place: Place) -> set[str]:
+def _keys_here(place: SecretPlace) -> set[str]:
     from lehr.secrets.identities import identities
 
     try:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 state_option = own_state_option("State folder with the private key.")
 
 
-class Place(NamedTuple):
+class SecretPlace(NamedTuple):
     """A workspace and its state folder."""
 
     workspace: Path
@@ -29,7 +29,7 @@ class Place(NamedTuple):
         return EncryptedFiles(self.workspace, self.state, os.environ)
 
 
-def place_of(file: Path, state: Path | None) -> Place:
+def place_of(file: Path, state: Path | None) -> SecretPlace:
     """The workspace that contains `file`, which may be a folder.
 
     Raises:
@@ -44,10 +44,10 @@ def place_of(file: Path, state: Path | None) -> Place:
             why="secrets are stored in a workspace",
             fix="change to a workspace; `lehr init` creates one",
         )
-    return Place(workspace, workspace_state(workspace, state))
+    return SecretPlace(workspace, workspace_state(workspace, state))
 
 
-def require_recipients(place: Place) -> None:
+def require_recipients(place: SecretPlace) -> None:
     """Check that there is a recipient, before anything else.
 
     Every line of the file that is not a public key is shown, and the command ends.

@@ -20,7 +20,7 @@ from lehr.cli.output import output_option, print_lines, show_document
 from lehr.cli.sim import jobs_option
 
 if TYPE_CHECKING:
-    from lehr.testing.sim.mutants.judge import Finding
+    from lehr.testing.sim.mutants.judge import MutationResult
     from lehr.testing.sim.mutants.mutation import Mutation
 
 _WRONG_CALL = 2
@@ -136,7 +136,7 @@ def mutant(
             return
         played = chosen or judge.cases(range(seeds))
         finding = asyncio.run(_one(mutation, played, jobs))
-    _tell(patch, finding)
+    _print_result(patch, finding)
     if not finding.found:
         raise click.exceptions.Exit(1)
 
@@ -162,7 +162,7 @@ def _cases(seed: int | None, scenario: Path | None, plan: str | None) -> list[st
     return [f"{kind} {argument}" for kind, argument in named.items() if argument is not None]
 
 
-def _again(finding: Finding) -> tuple[str, str]:
+def _again(finding: MutationResult) -> tuple[str, str]:
     """The option and argument that replay what found it."""
     kind, _, argument = (finding.case or "").partition(" ")
     if kind == "plans":
@@ -185,20 +185,22 @@ def _judging() -> Iterator[None]:
         raise click.exceptions.Exit(_WRONG_CALL) from error
 
 
-async def _one(mutation: Mutation, played: Sequence[str], jobs: int) -> Finding:
+async def _one(mutation: Mutation, played: Sequence[str], jobs: int) -> MutationResult:
     from lehr.testing.sim.mutants.judge import judge, sound
 
     clock = SystemClock()
     return await judge(mutation, await sound(played, clock, jobs), clock, jobs)
 
 
-async def _all(chosen: Sequence[Mutation], seeds: range, jobs: int, from_scratch: bool) -> list[Finding]:
+async def _all(
+    chosen: Sequence[Mutation], seeds: range, jobs: int, from_scratch: bool
+) -> list[MutationResult]:
     """The results, in the same order."""
     from lehr.testing.sim.mutants.judge import cases, judge_all, sound
 
     clock = SystemClock()
     played = await sound(cases(seeds), clock, jobs)
-    findings: dict[str, Finding] = {}
+    findings: dict[str, MutationResult] = {}
     async for finding in judge_all(chosen, played, clock, jobs, from_scratch=from_scratch):
         findings[finding.mutation] = finding
         if sys.stderr.isatty():  # to show progress
@@ -206,7 +208,7 @@ async def _all(chosen: Sequence[Mutation], seeds: range, jobs: int, from_scratch
     return [findings[mutation.name] for mutation in chosen]
 
 
-def _summary(findings: Sequence[Finding], simulated: int) -> str:
+def _summary(findings: Sequence[MutationResult], simulated: int) -> str:
     """How many were found, by what, and the time for a hundred of them."""
     found = [item.by for item in findings if item.found]
     kinds = ", ".join(f"{found.count(kind)} by {kind}" for kind in sorted(set(found)))
@@ -220,7 +222,7 @@ def _summary(findings: Sequence[Finding], simulated: int) -> str:
     )
 
 
-def _table(findings: Sequence[Finding], *, wide: bool) -> Iterator[str]:
+def _table(findings: Sequence[MutationResult], *, wide: bool) -> Iterator[str]:
     """Lines; those of bugs that are not found are red."""
     titles = ["mutation", "bug", "found by", "seconds", *(["breaks"] if wide else [])]
     rows = [
@@ -233,21 +235,21 @@ def _table(findings: Sequence[Finding], *, wide: bool) -> Iterator[str]:
         yield line if finding.found else terminal.style(line, "red", bold=True)
 
 
-def _breaks(finding: Finding) -> str:
+def _breaks(finding: MutationResult) -> str:
     return finding.violations[0] if finding.violations else finding.trouble
 
 
-def _found_by(finding: Finding) -> str:
+def _found_by(finding: MutationResult) -> str:
     if finding.case is None:
         return "cannot be used" if finding.trouble else "NOT FOUND"
     kind, argument = _again(finding)
     return f"{kind} {argument.rpartition('/')[2].removesuffix('.txt')}"
 
 
-def _tell(patch: str, finding: Finding) -> None:
+def _print_result(patch: str, finding: MutationResult) -> None:
     if finding.case is None:
-        said = f"not found: {formatting.counted(finding.tried, 'case')} passed"
-        print(terminal.style(said, "red", bold=True))
+        text = f"not found: {formatting.counted(finding.tried, 'case')} passed"
+        print(terminal.style(text, "red", bold=True))
         return
     kind, argument = _again(finding)
     print(f"found by {kind} {argument} after {finding.seconds:g} s")

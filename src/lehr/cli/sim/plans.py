@@ -17,7 +17,7 @@ from lehr.cli.sim import jobs_option
 
 if TYPE_CHECKING:
     from lehr.testing.sim.plans.campaign import Campaign, Judged
-    from lehr.testing.sim.plans.plan import Plan
+    from lehr.testing.sim.plans.plan import FaultPlan
 
 _SCENARIOS = ("hello", "shakespeare")
 _FENCINGS = ("native", "compare-and-swap", "none")
@@ -70,18 +70,18 @@ def plans(scenarios: tuple[str, ...], only: str, fencing: str, jobs: int, story:
     reports = []
     for found, chosen in selected:
         if story:
-            _tell_stories(found, chosen)
+            _print_stories(found, chosen)
             continue
         reports.append(_report(found, chosen, jobs, bar=form == "text"))
         if form == "text":
-            _tell(reports[-1])
+            _print_report(reports[-1])
     if form == "json" and not story:
         show_document("json", reports)
     if any(report["alarms"] for report in reports):
         raise click.exceptions.Exit(1)
 
 
-def _report(campaign: Campaign, chosen: Sequence[Plan], jobs: int, *, bar: bool) -> dict[str, Any]:
+def _report(campaign: Campaign, chosen: Sequence[FaultPlan], jobs: int, *, bar: bool) -> dict[str, Any]:
     from lehr.base.clock import SystemClock
     from lehr.testing.sim.plans.campaign import failed, judge_all
 
@@ -115,7 +115,7 @@ def _alarming(result: Judged) -> bool:
     return bool(result.alarms)
 
 
-def _tell(report: dict[str, Any]) -> None:
+def _print_report(report: dict[str, Any]) -> None:
     pruned = report["pruned"]
     print(
         f"{report['scenario']}: {formatting.counted(report['played'], 'plan', 'plans')} played in "
@@ -135,7 +135,7 @@ def _tell(report: dict[str, Any]) -> None:
         print("  all end as without a fault, through the same states")
 
 
-def _tell_stories(campaign: Campaign, chosen: Sequence[Plan]) -> None:
+def _print_stories(campaign: Campaign, chosen: Sequence[FaultPlan]) -> None:
     from lehr.testing.sim.plans.campaign import played
 
     for plan in chosen:

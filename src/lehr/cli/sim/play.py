@@ -58,10 +58,10 @@ def _played(path: Path, extra: ExtraTypes | None, *, rewrite: bool) -> bool:
         if text != path.read_text():
             path.write_text(text)
             click.echo(f"{path} rewritten", err=True)
-    return _told(path, played, rewritten=rewrite)
+    return _print_outcome(path, played, rewritten=rewrite)
 
 
-def _told(path: Path, played: Played, *, rewritten: bool) -> bool:
+def _print_outcome(path: Path, played: Played, *, rewritten: bool) -> bool:
     difference = [] if rewritten else played.difference
     for line in difference:
         print(terminal.printable(line))

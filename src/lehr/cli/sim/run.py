@@ -62,7 +62,7 @@ def run(seeds: int | None, longest: float | None, first: int, jobs: int, form: s
     if form == "json":
         show_document("json", report)
     else:
-        _tell(report)
+        _print_report(report)
     if report["failed"]:
         raise click.exceptions.Exit(1)
 
@@ -87,7 +87,7 @@ def _report(runs: list[Played], seconds: float) -> dict[str, Any]:
     }
 
 
-def _tell(report: dict[str, Any]) -> None:
+def _print_report(report: dict[str, Any]) -> None:
     print(
         f"{formatting.counted(report['histories'], 'history', 'histories')}, {report['events']:,} events, "
         f"{report['simulated_years']:g} simulated years in {report['seconds']:g} s: "

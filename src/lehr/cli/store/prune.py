@@ -65,7 +65,7 @@ def prune(keep: int, seconds: float, dry_run: bool) -> None:
         raise click.BadParameter("history younger than 10m may be in use", param_hint="--older-than")
     folder = state_folder()
     if dry_run:
-        _tell(folder, keep, seconds)
+        _print_prunable(folder, keep, seconds)
     elif running(folder):
         from lehr.cli.run_requests import send_request
         from lehr.control.messages import PruneHistory
@@ -81,7 +81,7 @@ def _wanted(store: Store, keep: int, seconds: float) -> Prune:
     return Prune(chosen, keep, SystemClock().now() - seconds)
 
 
-def _tell(folder: Path, keep: int, seconds: float) -> None:
+def _print_prunable(folder: Path, keep: int, seconds: float) -> None:
     with open_store(folder) as store:
         print(f"dry run: {pruned_summary(store.records.prunable(_wanted(store, keep, seconds)))}")
 

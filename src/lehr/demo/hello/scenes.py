@@ -119,8 +119,8 @@ async def freeze(stage: HelloStage) -> None:
     await stage.until(
         "the page waits for the freeze", lambda: stage.status("hello/page") == ("Waiting", Reason.FROZEN)
     )
-    said = await stage.lehr("why", "hello/page")
-    stage.check("guests are in the house" in said, "`lehr why` shows the freeze and its reason")
+    answer = await stage.lehr("why", "hello/page")
+    stage.check("guests are in the house" in answer, "`lehr why` shows the freeze and its reason")
     stage.check(await stage.fingerprint() == before, "production is unchanged")
     await stage.lehr("unfreeze", "hello/*")
     seconds = await stage.until("the page is replaced", lambda: "later" in stage.page.read_text())
@@ -135,12 +135,12 @@ async def why(stage: HelloStage) -> None:
         "Every new decision is recorded: its inputs, the verdict of every check, and the action. So "
         "`lehr why` can explain what blocks an asset, and also what went well."
     )
-    said = await stage.lehr("why", "hello/web")
+    answer = await stage.lehr("why", "hello/web")
     operations, last = stage.plane.operations(), stage.operations("hello/web")[0]
     with stage.plane.content() as reading:
         decisions = reading.records.decisions(reading.partition, limit=10_000)
     explained = {decision.operation for _number, decision in decisions}
-    stage.check(last.id in said, "the answer names the push that brought it there")
+    stage.check(last.id in answer, "the answer names the push that brought it there")
     stage.check(
         all(operation.id in explained for operation in operations),
         f"each of the {len(operations)} pushes so far has a recorded decision",

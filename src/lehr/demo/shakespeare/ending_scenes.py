@@ -61,8 +61,8 @@ async def saturday(stage: ShakespeareStage) -> None:
         await stage.until(
             "the job waits for the window", lambda: stage.status(job) == ("Waiting", Reason.OUTSIDE_WINDOW)
         )
-        said = await stage.lehr("why", job)
-        stage.check("calendars/frontend is closed until" in said, "`lehr why` shows until when")
+        answer = await stage.lehr("why", job)
+        stage.check("calendars/frontend is closed until" in answer, "`lehr why` shows until when")
         stage.check(not stage.pushes(job, after=mark), "nothing was pushed")
         reason = "incident 712: the Globe is on fire"
         await stage.lehr(

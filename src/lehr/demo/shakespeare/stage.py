@@ -147,9 +147,9 @@ class ShakespeareStage(Stage):
     async def sql(self, statement: str) -> str:
         """Run a statement with psql, as a person would by hand. Returns its output."""
         where = f"postgresql://plays@127.0.0.1:{self.number(8490)}/plays"
-        said = await self.run(_psql(), where, "-X", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-c", statement)
-        self.narrator.shell(("psql", where, "-c", statement), said)
-        return said
+        output = await self.run(_psql(), where, "-X", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-c", statement)
+        self.narrator.shell(("psql", where, "-c", statement), output)
+        return output
 
     def kill(self, process: int, number: signal.Signals) -> None:
         """Send a signal, as a person would by hand."""

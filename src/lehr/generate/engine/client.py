@@ -38,7 +38,7 @@ from lehr.sdk.generation import Generated, OvertakenError
 from lehr.sdk.source import Snapshot
 
 _BUFFER = 1 << 20
-_LAST_WORDS = 2000
+_SHOWN_BYTES = 2000
 _FAREWELL_SECONDS = 2.0
 
 _log = structlog.get_logger(__name__)
@@ -210,7 +210,7 @@ class GenerationWorker:
         if stderr is None:
             return ""
         with stderr:
-            return _last_words(stderr)
+            return _end_of_output(stderr)
 
 
 def _read(snapshot: Snapshot, paths: Iterable[str]) -> tuple[bytes, ...]:
@@ -241,7 +241,7 @@ async def _reap(process: asyncio.subprocess.Process, *, kill: bool) -> None:
     await process.wait()
 
 
-def _last_words(stderr: BinaryIO) -> str:
+def _end_of_output(stderr: BinaryIO) -> str:
     size = stderr.seek(0, os.SEEK_END)
-    stderr.seek(max(0, size - _LAST_WORDS))
+    stderr.seek(max(0, size - _SHOWN_BYTES))
     return stderr.read().decode(errors="replace").strip()

@@ -18,7 +18,7 @@ from lehr.generate.outcome.output import Output
 from lehr.generate.outcome.problem_list import too_large
 from lehr.generate.policies.derived_assets import DerivingRule
 from lehr.generate.policies.policy_set import Policies
-from lehr.generate.sandbox.authors import Answer, Argument
+from lehr.generate.sandbox.authors import Argument, CallOutput
 from lehr.model.asset import Asset, AssetId
 from lehr.model.provenance import DeclaredGenerator
 from lehr.model.types import Registry
@@ -296,7 +296,7 @@ class Generators:
             self._memo.note(unit, output)
             (self._unfinished.discard if output.repeatable else self._unfinished.add)(unit)
 
-        def take(answer: Answer) -> None:
+        def take(answer: CallOutput) -> None:
             item = next(items)
             put(item, output_of(answer, generator, inputs[item], item, self._registry))
 

@@ -14,7 +14,7 @@ from lehr.base.diagnostics import Diagnostic, Position
 from lehr.generate.engine.schedule import Generator
 from lehr.generate.outcome.output import Addition, Output, UnsetFields, gathered
 from lehr.generate.outcome.problem_list import Collected
-from lehr.generate.sandbox.authors import Answer, Record
+from lehr.generate.sandbox.authors import CallOutput, Record
 from lehr.generate.typing.conversion import always, convert, typed_addon
 from lehr.generate.typing.problems import quoted
 from lehr.generate.typing.unset_fields import unset_fields
@@ -24,7 +24,7 @@ from lehr.model.types import Registry
 from lehr.sdk.generator import Reads
 
 
-def output_of(answer: Answer, generator: Generator, inputs: str, item: str, registry: Registry) -> Output:
+def output_of(answer: CallOutput, generator: Generator, inputs: str, item: str, registry: Registry) -> Output:
     """Convert an answer to an output.
 
     Args:

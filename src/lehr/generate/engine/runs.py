@@ -16,7 +16,15 @@ from lehr.base.errors import LehrError
 from lehr.generate.engine.schedule import OVER_FILES, Generator
 from lehr.generate.outcome.protocol import SandboxLimits
 from lehr.generate.sandbox import forks
-from lehr.generate.sandbox.authors import Answer, Argument, Module, Types, call_each, describe, describe_types
+from lehr.generate.sandbox.authors import (
+    Argument,
+    CallOutput,
+    Module,
+    Types,
+    call_each,
+    describe,
+    describe_types,
+)
 from lehr.generate.sandbox.confinement import FILTERED
 from lehr.generate.sandbox.meter import Overrun
 from lehr.model.selector import selector_of
@@ -24,7 +32,7 @@ from lehr.sdk.generator import SourceFile
 
 _module = msgspec.msgpack.Decoder(Module)
 _types = msgspec.msgpack.Decoder(Types)
-_answer = msgspec.msgpack.Decoder(Answer)
+_answer = msgspec.msgpack.Decoder(CallOutput)
 
 T = TypeVar("T", Module, Types)
 
@@ -34,7 +42,7 @@ _TRACED = re.compile(r'^  File "([^"\n]+)", line (\d+) in ', re.MULTILINE)
 _FEW = 10_000
 """Size of arguments up to which sending them is faster than forking a large process."""
 
-Fork = Callable[[forks.Work, SandboxLimits, Clock, forks.Take], forks.Ended]
+Fork = Callable[[forks.Work, SandboxLimits, Clock, forks.Take], forks.RunResult]
 
 
 class Run:
@@ -93,7 +101,7 @@ class Run:
         generator: Generator,
         arguments: Sequence[Argument],
         code: Mapping[str, bytes],
-        take: Callable[[Answer], None],
+        take: Callable[[CallOutput], None],
     ) -> Diagnostic | None:
         """Call `generator` with each argument.
 
@@ -121,7 +129,7 @@ class Run:
             return None
         return self._death(ended, generator.name, generator.at)
 
-    def _death(self, ended: forks.Ended, subject: str, at: Position) -> Diagnostic:
+    def _death(self, ended: forks.RunResult, subject: str, at: Position) -> Diagnostic:
         limits = self._limits
         code, why, fix = "GEN024", _tail(ended.printed), "look for an endless loop"
         match ended.overran:
@@ -191,7 +199,7 @@ class _Answers:
         stopped: True if the last answer reports that a limit ended it.
     """
 
-    def __init__(self, left: int, take: Callable[[Answer], None], generator: Generator) -> None:
+    def __init__(self, left: int, take: Callable[[CallOutput], None], generator: Generator) -> None:
         self.left = left
         self.stopped = False
         self.garbled = False

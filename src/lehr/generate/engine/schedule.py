@@ -12,7 +12,7 @@ import msgspec
 from lehr.base.diagnostics import Diagnostic, Position
 from lehr.generate.outcome.globs import glob_problem
 from lehr.generate.policies.derived_assets import DerivingRule
-from lehr.generate.sandbox.authors import Found
+from lehr.generate.sandbox.authors import FoundGenerator
 from lehr.generate.typing.problems import did_you_mean, quoted
 from lehr.model.asset import Asset
 from lehr.model.selector import Selector, selector_of
@@ -33,7 +33,7 @@ class Generator(msgspec.Struct, frozen=True):
     """
 
     path: str
-    found: Found
+    found: FoundGenerator
     uses: tuple[str, ...] = ()
     rule: DerivingRule | None = None
 
@@ -74,7 +74,7 @@ def generator_of(rule: DerivingRule) -> Generator:
     """A policy's deriving rule, as a generator."""
     path, _, name = rule.by.generator.rpartition(":")
     declared = Declaration(Reads.ASSET, rule.by.of, (rule.makes,))
-    return Generator(path, Found(name, declared, rule.by.line), rule=rule)
+    return Generator(path, FoundGenerator(name, declared, rule.by.line), rule=rule)
 
 
 def in_order(generators: Iterable[Generator], registry: Registry) -> tuple[list[Generator], list[Diagnostic]]:

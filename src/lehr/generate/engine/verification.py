@@ -23,7 +23,7 @@ from lehr.generate.engine.records import output_of
 from lehr.generate.engine.runs import Run
 from lehr.generate.engine.schedule import Generator
 from lehr.generate.outcome.output import Addition, Output
-from lehr.generate.sandbox.authors import Answer
+from lehr.generate.sandbox.authors import CallOutput
 from lehr.generate.typing.problems import quoted
 from lehr.model.asset import Asset
 from lehr.model.types import Registry
@@ -147,7 +147,7 @@ class Verification:
         generator = sample.generator
         read = dict(zip(sample.paths, contents, strict=True))
         arguments = self._generators.arguments_of(generator, list(sample.outputs), read)
-        answers: list[Answer] = []
+        answers: list[CallOutput] = []
         self._elsewhere.run.call(
             generator, arguments[::-1], self._generators.code_of(generator), answers.append
         )

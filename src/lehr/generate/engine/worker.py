@@ -41,7 +41,7 @@ from lehr.generate.outcome.protocol import (
 from lehr.generate.sandbox import forks
 from lehr.generate.sandbox.denials import preload
 from lehr.generate.sandbox.forker import Forker, OtherForker
-from lehr.generate.sandbox.forks import OVERTAKE, Ended, Take, Work
+from lehr.generate.sandbox.forks import OVERTAKE, RunResult, Take, Work
 from lehr.generate.sandbox.meter import Overrun
 from lehr.model.types import Registry
 
@@ -89,7 +89,7 @@ class LazyForker:
             self._other.close()
             self._other = None
 
-    def _call(self, work: Work, limits: SandboxLimits, clock: Clock, take: Take) -> Ended:
+    def _call(self, work: Work, limits: SandboxLimits, clock: Clock, take: Take) -> RunResult:
         try:
             if self._other is not None:
                 return self._other.run(work, limits, clock, take, self._interrupt)
@@ -97,7 +97,7 @@ class LazyForker:
             self.close()
         finally:
             self._due = clock.monotonic() + self._pause
-        return Ended(b"", Overrun.INTERRUPTED, 0)
+        return RunResult(b"", Overrun.INTERRUPTED, 0)
 
 
 T = TypeVar("T")
@@ -250,19 +250,19 @@ def _work_until_input(channel: Channel, work: Iterator[None]) -> None:
 def _with_progress(run: Fork, channel: Channel) -> Fork:
     """`run` that regularly notifies the parent of progress, however long it takes."""
 
-    def telling(work: Work, limits: SandboxLimits, clock: Clock, take: Take) -> Ended:
-        said = clock.monotonic()
+    def reporting(work: Work, limits: SandboxLimits, clock: Clock, take: Take) -> RunResult:
+        last_report = clock.monotonic()
 
-        def take_and_tell(body: bytes) -> None:
-            nonlocal said
+        def take_and_report(body: bytes) -> None:
+            nonlocal last_report
             take(body)
-            if clock.monotonic() - said > _SILENCE_SECONDS:
-                said = clock.monotonic()
+            if clock.monotonic() - last_report > _SILENCE_SECONDS:
+                last_report = clock.monotonic()
                 channel.send(Working())
 
-        return run(work, limits, clock, take_and_tell)
+        return run(work, limits, clock, take_and_report)
 
-    return telling
+    return reporting
 
 
 def _answer(channel: Channel, built: Built) -> None:

@@ -32,7 +32,7 @@ from lehr.generate.outcome.globs import glob_problem
 from lehr.generate.typing.problems import did_you_mean, problems_of, quoted
 from lehr.model import declared_sources
 from lehr.model.asset import Partition, id_problem, partition_problem
-from lehr.model.declared_sources import KINDS, kind_of, name_problem, tells_password
+from lehr.model.declared_sources import KINDS, kind_of, name_problem, reveals_password
 from lehr.model.incarnation import Acknowledgement
 from lehr.sdk.validator import (
     ACKNOWLEDGEABLE,
@@ -188,7 +188,7 @@ def _source_problems(name: str, value: Any, document: documents.Document) -> Ite
     for item in problems_of(value, kind):
         where = document.position(pointer(at) + item.pointer)
         found = _problem(f"`sources.{name}`: {item.what}", item.fix, where, item.why)
-        yield replace(found, confidential=tells_password(value))
+        yield replace(found, confidential=reveals_password(value))
 
 
 def _named(file: _File, document: documents.Document) -> Iterator[tuple[str, Position]]:

@@ -175,11 +175,11 @@ def effects_of(asset: Asset, registry: Registry, place: Place) -> Effects:
         )
     origin = asset.origin or Position("")
     whole = canonical((policy.match, policy.exclude, policy.mutate, policy.generate))
-    said = (asset.id, origin.file, whole.decode()) if changes else ()
+    inputs = (asset.id, origin.file, whole.decode()) if changes else ()
     problems = [not_understood(asset, item, place(item.pointer)) for item in unclear]
     problems += type_problems(asset.id, policy, registry, place)
     if problems:
-        return Effects(digest_all(said), problems=tuple(problems))
+        return Effects(digest_all(inputs), problems=tuple(problems))
     of = _selector_text(policy.match.select or Selector(all=True))
 
     def by(name: str, line: int) -> Derivation:
@@ -188,7 +188,7 @@ def effects_of(asset: Asset, registry: Registry, place: Place) -> Effects:
     deriving = tuple(deriving_rules(asset.id, policy, by, place))
     mutations = tuple(mutation_rules(asset.id, policy, by, place))
     marks = [item.by for item in deriving] + [leaf.mark.by for rule in mutations for leaf in rule.leaves]
-    digest = digest_all((*said, *(str(item.line) for item in marks)))
+    digest = digest_all((*inputs, *(str(item.line) for item in marks)))
     return Effects(digest, mutations, deriving)
 
 

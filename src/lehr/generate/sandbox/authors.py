@@ -36,7 +36,7 @@ from lehr.sdk.types import DeclaredClass, declaration_of, declared_classes
 Argument = SourceFile | AssetView | list[SourceFile] | list[AssetView]
 
 
-class Found(msgspec.Struct, frozen=True):
+class FoundGenerator(msgspec.Struct, frozen=True):
     """A generator that a module declares."""
 
     name: str
@@ -51,7 +51,7 @@ class Module(msgspec.Struct, frozen=True):
         uses: paths of all code that its generators depend on: its own, and its imports.
     """
 
-    generators: tuple[Found, ...] = ()
+    generators: tuple[FoundGenerator, ...] = ()
     diagnostics: tuple[Diagnostic, ...] = ()
     uses: tuple[str, ...] = ()
 
@@ -92,7 +92,7 @@ class Record(msgspec.Struct, frozen=True):
     line: int
 
 
-class Answer(msgspec.Struct, frozen=True):
+class CallOutput(msgspec.Struct, frozen=True):
     """The output of one call.
 
     Attributes:
@@ -132,7 +132,7 @@ def describe(path: str, code: Mapping[str, bytes], limits: SandboxLimits, send: 
         for name, value in vars(module).items():
             declared = declaration(value)
             if declared is not None and getattr(value, "__module__", None) == module.__name__:
-                found.append(Found(name, declared, value.__code__.co_firstlineno))
+                found.append(FoundGenerator(name, declared, value.__code__.co_firstlineno))
         uses = closure(path, code, _loaded())
         send(_encode(Module(tuple(found), tuple(printed), uses)))
     except BaseException as err:  # also those that are meant to end a program
@@ -168,7 +168,7 @@ def call_each(
     limits: SandboxLimits,
     send: Send,
 ) -> None:
-    """Call generator `name` of the module at `path` with each argument, and send an `Answer` for each.
+    """Call generator `name` of the module at `path` with each argument, and send a `CallOutput` for each.
 
     Stops after an answer that is not repeatable: a call that overran a limit once would do so again.
     """
@@ -182,19 +182,19 @@ def call_each(
 
 def _call(
     path: str, name: str, function: Any, argument: Argument, code: Mapping[str, bytes], limits: SandboxLimits
-) -> Answer:
+) -> CallOutput:
     printed: list[Diagnostic] = []
     at = Position(path, function.__code__.co_firstlineno)
     try:
         with cpu_limit(limits.cpu_seconds), _listening(f"{path}:{name}", at, printed):
             records = tuple(_records(function, argument, limits.answer_bytes))
-        return Answer(records, tuple(printed))
+        return CallOutput(records, tuple(printed))
     except BaseException as err:  # also those that are meant to end a program
         subject = argument.path if isinstance(argument, SourceFile) else ""
         subject = argument.id if isinstance(argument, AssetView) else subject
         what = f"failed on {quoted(subject)}" if subject else "failed"
         problems = _explain(err, f"{path}:{name}", at, code, "GEN022", what)
-        return Answer((), tuple(problems), not isinstance(err, LimitError | MemoryError))
+        return CallOutput((), tuple(problems), not isinstance(err, LimitError | MemoryError))
 
 
 @contextlib.contextmanager

@@ -120,11 +120,11 @@ def inactive_mechanisms() -> Problems:
             os._exit(0)
     os.close(send_to)
     with os.fdopen(answers, "rb") as file:
-        said = file.read().decode()
+        profile = file.read().decode()
     status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    if not said.endswith("."):
+    if not profile.endswith("."):
         return dict.fromkeys(Mechanism, "the process that tried it has died")
-    pairs = (line.split("\t") for line in said.splitlines()[:-1])
+    pairs = (line.split("\t") for line in profile.splitlines()[:-1])
     problems = {Mechanism(name): why for name, why in pairs}
     if status != FILTERED:
         problems.setdefault(Mechanism.SECCOMP, "a call that is not on the list was let through")

@@ -21,7 +21,7 @@ from lehr.base.clock import Clock
 from lehr.generate.outcome.protocol import SandboxLimits
 from lehr.generate.sandbox.confinement import Confinement, leave_network
 from lehr.generate.sandbox.denials import preload
-from lehr.generate.sandbox.forks import Ended, Take, Work, be_forked, supervise
+from lehr.generate.sandbox.forks import RunResult, Take, Work, be_forked, supervise
 
 _BYTES = 8
 """Size of a number: a length, a process id, a status."""
@@ -42,7 +42,7 @@ class Remote:
 
     def run(
         self, work: Work, limits: SandboxLimits, clock: Clock, take: Take, interrupt: int | None = None
-    ) -> Ended:
+    ) -> RunResult:
         """As `lehr.generate.sandbox.forks.run`. Everything that `work` holds is sent.
 
         Args:

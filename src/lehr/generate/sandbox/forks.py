@@ -55,7 +55,7 @@ class LimitError(BaseException):
     """The processor time is used up. Not an `Exception`, so that few handlers swallow it."""
 
 
-class Ended(msgspec.Struct):
+class RunResult(msgspec.Struct):
     """How a run went.
 
     Attributes:
@@ -74,7 +74,9 @@ class Ended(msgspec.Struct):
         return not self.overran and self.status == 0
 
 
-def run(work: Work, limits: SandboxLimits, clock: Clock, take: Take, interrupt: int | None = None) -> Ended:
+def run(
+    work: Work, limits: SandboxLimits, clock: Clock, take: Take, interrupt: int | None = None
+) -> RunResult:
     """Call `work(send)` in a fork and wait until it ends.
 
     Only for single-threaded processes. `limits.wall_seconds` and `limits.cpu_seconds` count from frame to
@@ -103,7 +105,7 @@ def supervise(
     clock: Clock,
     take: Take,
     interrupt: int | None = None,
-) -> Ended:
+) -> RunResult:
     """Listen to a fork, and kill it when it exceeds a limit.
 
     Args:
@@ -129,7 +131,7 @@ def supervise(
         for descriptor in (answers, output, handle):
             os.close(descriptor)
     printed = bytes(collector.printed[:_PRINTED])
-    return Ended(printed, collector.overran, os.waitstatus_to_exitcode(status))
+    return RunResult(printed, collector.overran, os.waitstatus_to_exitcode(status))
 
 
 def _widen(pipe: int) -> None:

@@ -52,10 +52,10 @@ def _resolved(value: Any, schema: Any, root: Any) -> Any:
 
 def _chosen(value: Any, schema: Mapping[str, Any], root: Any) -> Any:
     branches = [item for item in schema["anyOf"] if not _only_null(item)]
-    told = schema.get("discriminator")
-    if isinstance(told, Mapping) and isinstance(value, dict):
-        tag = value.get(str(told.get("propertyName")))
-        place = told.get("mapping", {}).get(tag) if isinstance(tag, str) else None
+    discriminator = schema.get("discriminator")
+    if isinstance(discriminator, Mapping) and isinstance(value, dict):
+        tag = value.get(str(discriminator.get("propertyName")))
+        place = discriminator.get("mapping", {}).get(tag) if isinstance(tag, str) else None
         return _at(root, place)
     return branches[0] if len(branches) == 1 else None
 

@@ -6,13 +6,15 @@ from collections.abc import Iterator, Mapping
 
 from lehr.base.digest import digest_bytes, short
 from lehr.model.diff import NO_DIFF, Change, Diff, Effects, bounded
-from lehr.plugins.balancer.envoy import Plan, Pool, render, subscription, version
+from lehr.plugins.balancer.envoy import EnvoyConfig, Pool, render, subscription, version
 from lehr.plugins.balancer.running_state import Running
 
 _MOST_CHANGES = 60  # in one diff, which is kept and shown; some of them list addresses
 
 
-def differences(plan: Plan, files: Mapping[str, bytes], running: Running, units: Mapping[str, int]) -> Diff:
+def differences(
+    plan: EnvoyConfig, files: Mapping[str, bytes], running: Running, units: Mapping[str, int]
+) -> Diff:
     """The diff that the plugin reports.
 
     Args:
@@ -41,7 +43,7 @@ def serving(running: Running, pool: str) -> set[str]:
     return {host.address for host in hosts if not host.failover and not host.draining}
 
 
-def _running_changes(plan: Plan, running: Running) -> Iterator[Change]:
+def _running_changes(plan: EnvoyConfig, running: Running) -> Iterator[Change]:
     listen = plan.balancer.listen if plan.pools else None
     if running.listen != listen:
         yield Change("listener", listen, running.listen)
@@ -97,7 +99,7 @@ def _described(content: bytes | None) -> str | None:
     return None if content is None else short(digest_bytes(content))
 
 
-def _capacity(plan: Plan, running: Running, units: Mapping[str, int]) -> int | None:
+def _capacity(plan: EnvoyConfig, running: Running, units: Mapping[str, int]) -> int | None:
     """Endpoints gained or lost, those behind other balancers included.
 
     A pool that intent does not know counts as what Envoy has in it, which is at least right about the

@@ -48,7 +48,7 @@ class Pool(msgspec.Struct, frozen=True):
     failover: tuple[str, ...] = ()
 
 
-class Plan(msgspec.Struct, frozen=True):
+class EnvoyConfig(msgspec.Struct, frozen=True):
     """The complete configuration of an Envoy.
 
     Attributes:
@@ -66,7 +66,7 @@ class Plan(msgspec.Struct, frozen=True):
     drained: bool = False
 
 
-def render(plan: Plan) -> dict[str, bytes]:
+def render(plan: EnvoyConfig) -> dict[str, bytes]:
     """The files, by path below the folder."""
     if not plan.pools:
         return {LISTENERS: _file([]), CLUSTERS: _file([])}
@@ -111,7 +111,7 @@ def _file(resources: list[dict[str, Any]]) -> bytes:
     return msgspec.json.format(canonical(response), indent=2) + b"\n"
 
 
-def _listener(plan: Plan) -> dict[str, Any]:
+def _listener(plan: EnvoyConfig) -> dict[str, Any]:
     router = {"@type": f"{_TYPE}extensions.filters.http.router.v3.Router"}
     connections = {
         "@type": f"{_TYPE}extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
@@ -129,7 +129,7 @@ def _listener(plan: Plan) -> dict[str, Any]:
     }
 
 
-def _routes(plan: Plan, pools: list[Pool]) -> dict[str, Any]:
+def _routes(plan: EnvoyConfig, pools: list[Pool]) -> dict[str, Any]:
     routes: list[dict[str, Any]] = []
     if plan.drained:
         routes.append({"match": {"path": plan.balancer.health_path}, "direct_response": {"status": 503}})
@@ -153,7 +153,7 @@ def _routes(plan: Plan, pools: list[Pool]) -> dict[str, Any]:
     }
 
 
-def _action(plan: Plan, pools: list[Pool]) -> dict[str, Any]:
+def _action(plan: EnvoyConfig, pools: list[Pool]) -> dict[str, Any]:
     where: dict[str, Any] = {"cluster": next(pool.name for pool in pools if pool.weight)}
     if plan.weighted:
         weights = [{"name": pool.name, "weight": pool.weight} for pool in pools]
@@ -161,7 +161,7 @@ def _action(plan: Plan, pools: list[Pool]) -> dict[str, Any]:
     return {**where, "timeout": _duration(plan.balancer.timeout_seconds)}
 
 
-def _retry(plan: Plan) -> dict[str, Any]:
+def _retry(plan: EnvoyConfig) -> dict[str, Any]:
     other = {"@type": f"{_TYPE}extensions.retry.host.previous_hosts.v3.PreviousHostsPredicate"}
     return {
         "retry_on": _UNSEEN,
@@ -188,7 +188,7 @@ def _seen(pools: list[Pool]) -> dict[str, Any]:
     return more
 
 
-def _cluster(plan: Plan, pool: str) -> dict[str, Any]:
+def _cluster(plan: EnvoyConfig, pool: str) -> dict[str, Any]:
     interval = _duration(plan.balancer.health_interval_seconds)
     limits = dict.fromkeys(
         ("max_connections", "max_pending_requests", "max_requests", "max_retries"), _UNLIMITED
@@ -243,7 +243,7 @@ def _address(address: str) -> dict[str, Any]:
     return {"socket_address": {"address": host, "port_value": port}}
 
 
-def _source(plan: Plan, file: str) -> dict[str, Any]:
+def _source(plan: EnvoyConfig, file: str) -> dict[str, Any]:
     return {"resource_api_version": "V3", "path_config_source": {"path": f"{plan.folder}/{file}"}}
 
 

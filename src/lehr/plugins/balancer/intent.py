@@ -10,7 +10,7 @@ import msgspec
 from lehr.base.errors import StalledError, raised_as
 from lehr.model.asset import AssetId
 from lehr.model.diff import Goal, Target
-from lehr.plugins.balancer.envoy import Plan, Pool
+from lehr.plugins.balancer.envoy import EnvoyConfig, Pool
 from lehr.plugins.balancer.payload import LOAD_BALANCER, JobBackend, LoadBalancer, split
 from lehr.sdk.plugin import Reader
 
@@ -35,7 +35,7 @@ class _Body(msgspec.Struct):
 _body = msgspec.json.Decoder(_Body)  # the relevant part of a job; plugins do not import each other
 
 
-def plan_for(target: Target, read: Reader, base: str) -> Plan:
+def plan_for(target: Target, read: Reader, base: str) -> EnvoyConfig:
     """The plan for the target's goal.
 
     Raises:
@@ -44,7 +44,7 @@ def plan_for(target: Target, read: Reader, base: str) -> Plan:
     balancer = read.payload(target.id, LoadBalancer)
     folder = os.path.join(base, balancer.folder)
     if target.goal is Goal.ABSENT:
-        return Plan(folder, balancer, {})
+        return EnvoyConfig(folder, balancer, {})
     if target.goal not in (Goal.PRESENT, Goal.DRAINED):
         raise StalledError(
             f"a {LOAD_BALANCER} cannot be {target.goal}",
@@ -52,10 +52,12 @@ def plan_for(target: Target, read: Reader, base: str) -> Plan:
             fix="use a turndown, which removes it",
         )
     pools = {pool.name: pool for pool in _pools(balancer, read)}
-    return Plan(folder, balancer, pools, bool(balancer.backends.balancers), target.goal is Goal.DRAINED)
+    return EnvoyConfig(
+        folder, balancer, pools, bool(balancer.backends.balancers), target.goal is Goal.DRAINED
+    )
 
 
-def units(plan: Plan, read: Reader, id: AssetId) -> dict[str, int]:
+def units(plan: EnvoyConfig, read: Reader, id: AssetId) -> dict[str, int]:
     """Number of endpoints, in intent, behind each balancer that is a pool of the plan of `id`.
 
     Raises:

@@ -22,7 +22,7 @@ from lehr.plugins.balancer.envoy import (
     ENDPOINTS,
     LISTENERS,
     ROUTES,
-    Plan,
+    EnvoyConfig,
     Pool,
     endpoints_file,
     render,
@@ -54,7 +54,7 @@ class PlanExecution:
         running: what Envoy runs before the first step.
     """
 
-    def __init__(self, site: Site, key: AssetKey, plan: Plan, running: Running) -> None:
+    def __init__(self, site: Site, key: AssetKey, plan: EnvoyConfig, running: Running) -> None:
         self._site = site
         self._key = key
         self._plan = plan
@@ -212,7 +212,7 @@ class PlanExecution:
         return await self._site.blocking.run(admin.running, self._admin)
 
 
-def _with_leaving(plan: Plan, running: Running) -> Plan:
+def _with_leaving(plan: EnvoyConfig, running: Running) -> EnvoyConfig:
     """The plan, with running parts that should go still there, but without new requests."""
     pools = dict(plan.pools)
     for name in running.pools:
@@ -225,7 +225,7 @@ def _with_leaving(plan: Plan, running: Running) -> Plan:
     return msgspec.structs.replace(plan, pools=pools)
 
 
-def _leaving(plan: Plan, running: Running) -> set[tuple[str, str]]:
+def _leaving(plan: EnvoyConfig, running: Running) -> set[tuple[str, str]]:
     """Pool and address of every endpoint that should get no more requests."""
     found: set[tuple[str, str]] = set()
     for name in running.pools:

@@ -24,7 +24,7 @@ from lehr.model.operation import DONE, Operation, Outcome, Progress, Result
 from lehr.plugins.balancer import admin, folder
 from lehr.plugins.balancer.admin import UnreachableError
 from lehr.plugins.balancer.compare import differences
-from lehr.plugins.balancer.envoy import LISTENERS, Plan
+from lehr.plugins.balancer.envoy import LISTENERS, EnvoyConfig
 from lehr.plugins.balancer.intent import plan_for, units
 from lehr.plugins.balancer.payload import LOAD_BALANCER
 from lehr.plugins.balancer.plan_execution import PlanExecution, Site
@@ -134,7 +134,7 @@ class BalancerPlugin(AssetPlugin):
     async def close(self) -> None:
         self._blocking.close()
 
-    async def _look(self, plan: Plan, goal: Goal) -> tuple[dict[str, bytes], Running]:
+    async def _look(self, plan: EnvoyConfig, goal: Goal) -> tuple[dict[str, bytes], Running]:
         """The files, and what Envoy runs.
 
         Raises:
@@ -143,7 +143,7 @@ class BalancerPlugin(AssetPlugin):
         """
         return await self._blocking.run(_look, plan, goal)
 
-    async def _settled(self, plan: Plan, goal: Goal, behind: dict[str, int]) -> Outcome:
+    async def _settled(self, plan: EnvoyConfig, goal: Goal, behind: dict[str, int]) -> Outcome:
         deadline = self._clock.monotonic() + _SETTLE
         while True:
             files, running = await self._look(plan, goal)
@@ -159,7 +159,7 @@ class BalancerPlugin(AssetPlugin):
             await self._clock.sleep(_POLL)
 
 
-def _look(plan: Plan, goal: Goal) -> tuple[dict[str, bytes], Running]:
+def _look(plan: EnvoyConfig, goal: Goal) -> tuple[dict[str, bytes], Running]:
     try:
         running = admin.running(plan.balancer.admin)
     except UnreachableError:

@@ -24,7 +24,7 @@ from lehr.plugins.command.payload import (
     Script,
     arguments,
 )
-from lehr.plugins.command.process import Ended, Launch, Processes
+from lehr.plugins.command.process import Launch, Processes, ProcessResult
 from lehr.sdk.plugin import AssetPlugin, Push, Reader, Traits
 from lehr.sdk.secrets import NoSecrets, Secrets, revealed
 
@@ -158,7 +158,7 @@ def _script(command: Command, goal: Goal) -> Script:
     return command.remove
 
 
-def _outcome(ended: Ended) -> Outcome:
+def _outcome(ended: ProcessResult) -> Outcome:
     if ended.code == 0 and not ended.timed_out:
         return DONE
     line = ended.errors.last() or ended.output.last()
@@ -168,7 +168,7 @@ def _outcome(ended: Ended) -> Outcome:
     return Outcome(Result.FAILED, message)
 
 
-def _ending(ended: Ended) -> str:
+def _ending(ended: ProcessResult) -> str:
     if ended.timed_out:
         return "did not end in time"
     if ended.code is not None and ended.code < 0:

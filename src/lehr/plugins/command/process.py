@@ -48,7 +48,7 @@ class Launch(NamedTuple):
     secrets: Mapping[str, SecretValue] = MappingProxyType({})
 
 
-class Ended(NamedTuple):
+class ProcessResult(NamedTuple):
     """How a process ended.
 
     Attributes:
@@ -106,9 +106,9 @@ class Processes:
         self._blocking = blocking
         self._clock = clock
         self._grace = grace
-        self._tasks: dict[asyncio.Task[Ended], Launch] = {}
+        self._tasks: dict[asyncio.Task[ProcessResult], Launch] = {}
 
-    async def run(self, launch: Launch) -> Ended:
+    async def run(self, launch: Launch) -> ProcessResult:
         """Run to the end or to the time-out. If this call is cancelled, the process is ended.
 
         Raises:
@@ -141,12 +141,12 @@ class Processes:
         if tasks:
             await asyncio.wait(tasks)
 
-    def _done(self, task: asyncio.Task[Ended]) -> None:
+    def _done(self, task: asyncio.Task[ProcessResult]) -> None:
         del self._tasks[task]
         if not task.cancelled():
             task.exception()  # if no caller waits any more, none misses it
 
-    async def _supervise(self, launch: Launch, stop: asyncio.Event) -> Ended:
+    async def _supervise(self, launch: Launch, stop: asyncio.Event) -> ProcessResult:
         process = await self._started(launch)
         with _Child(process, Hidden(launch.secrets.values())) as child:
             try:
@@ -159,7 +159,7 @@ class Processes:
                 raise
             finally:
                 code = child.reap()
-            ended = Ended(code, child.output, child.errors, timed_out)
+            ended = ProcessResult(code, child.output, child.errors, timed_out)
         if launch.mark is None:
             return ended
         if timed_out:

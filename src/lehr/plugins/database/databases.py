@@ -12,7 +12,7 @@ from lehr.base.errors import StalledError, raised_as
 from lehr.plugins.database import sqlite
 from lehr.plugins.database.connection import SqliteAddress, parse
 from lehr.plugins.database.payload import DatabaseSchema
-from lehr.plugins.database.session import Answer, Session
+from lehr.plugins.database.session import QueryResult, Session
 from lehr.sdk.secrets import SecretValue
 from lehr.sdk.source import Rows
 
@@ -100,11 +100,11 @@ def rows(connection: str, query: str, base: Path) -> Rows:
     return _read(connection, query, base, lambda answer: Rows(answer.columns, answer.first(_MOST_ROWS)))
 
 
-def _first_column(answer: Answer) -> frozenset[str]:
+def _first_column(answer: QueryResult) -> frozenset[str]:
     return frozenset(str(row[0]) for row in answer.first(_MOST_VALUES) if row[0] is not None)
 
 
-def _read(connection: str, query: str, base: Path, take: Callable[[Answer], T]) -> T:
+def _read(connection: str, query: str, base: Path, take: Callable[[QueryResult], T]) -> T:
     with raised_as(StalledError, "it does not name a database", code="DBS101", on=ValueError):
         address = parse(connection)
     if isinstance(address, SqliteAddress):

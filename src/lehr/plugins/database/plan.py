@@ -105,7 +105,7 @@ class SetVersion(msgspec.Struct, frozen=True):
 Edit = CreateSchema | CreateTable | DropTable | ColumnEdit | CreateIndex | DropIndex | SetVersion
 
 
-class Plan(msgspec.Struct, frozen=True):
+class SchemaPlan(msgspec.Struct, frozen=True):
     """A diff, and how to carry it out.
 
     Attributes:
@@ -132,7 +132,7 @@ class _Finding(msgspec.Struct, frozen=True):
     fix: str = ""
 
 
-def plan(intended: Catalogue, observed: Catalogue) -> Plan:
+def plan(intended: Catalogue, observed: Catalogue) -> SchemaPlan:
     """Plan how `observed` becomes `intended`. Both catalogues use the same database's words."""
     found = list(_findings(intended, observed))
     edits = [edit for finding in found for edit in finding.edits]
@@ -150,7 +150,7 @@ def plan(intended: Catalogue, observed: Catalogue) -> Plan:
         disruptive=any(item.disruptive for item in found),
     )
     obstacle = next(((item.path, item.fix) for item in found if item.fix), None)
-    return Plan(Diff(bounded(changes, "tables"), effects), tuple(transaction), builds, obstacle)
+    return SchemaPlan(Diff(bounded(changes, "tables"), effects), tuple(transaction), builds, obstacle)
 
 
 def missing_database(name: str, version: int) -> Diff:

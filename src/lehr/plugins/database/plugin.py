@@ -26,7 +26,7 @@ from lehr.plugins.database import discovery
 from lehr.plugins.database.catalogue import Catalogue
 from lehr.plugins.database.databases import Databases
 from lehr.plugins.database.payload import DATABASE_SCHEMA, DatabaseSchema, Intended
-from lehr.plugins.database.plan import Plan, missing_database, plan
+from lehr.plugins.database.plan import SchemaPlan, missing_database, plan
 from lehr.plugins.database.session import ConnectionLostError
 from lehr.sdk.plugin import AssetPlugin, Found, IndexedDiff, Push, Reader, Traits
 from lehr.sdk.secrets import NoSecrets, Secrets, SecretValue
@@ -266,7 +266,7 @@ def _found(intended: Catalogue, observed: Catalogue) -> tuple[Diff, Digest]:
     return plan(intended, observed).diff, digest(observed)
 
 
-def _allow(todo: Plan, approved: Digest) -> None:
+def _allow(todo: SchemaPlan, approved: Digest) -> None:
     if todo.obstacle is not None:
         path, fix = todo.obstacle
         raise StalledError(f"{path} cannot be changed in place", code="DBS108", fix=fix)

@@ -23,7 +23,7 @@ from lehr.plugins.database.connection import PostgresAddress
 from lehr.plugins.database.payload import VERSION_TABLE, DatabaseSchema
 from lehr.plugins.database.plan import CreateIndex, Edit
 from lehr.plugins.database.postgres_errors import refused, translated
-from lehr.plugins.database.session import Answer
+from lehr.plugins.database.session import QueryResult
 from lehr.plugins.database.statements import literal, quoted, statements
 from lehr.sdk.secrets import SecretValue
 
@@ -338,7 +338,7 @@ def create_database(address: PostgresAddress, base: Path, password: SecretValue 
         connection.execute(f"CREATE DATABASE {quoted(address.database)}")
 
 
-def read(address: PostgresAddress, query: str, base: Path, take: Callable[[Answer], T]) -> T:
+def read(address: PostgresAddress, query: str, base: Path, take: Callable[[QueryResult], T]) -> T:
     """The result of `take` on the answer to `query`, which may only read."""
     connection = _connect(_parameters(address, base))
     if connection is None:
@@ -352,7 +352,7 @@ def read(address: PostgresAddress, query: str, base: Path, take: Callable[[Answe
         rows = cursor.stream(query.encode())  # row by row: the answer may not fit in memory
         first = next(rows, None)
         columns = tuple(column.name for column in cursor.description or ())
-        return take(Answer(columns, rows if first is None else itertools.chain([first], rows)))
+        return take(QueryResult(columns, rows if first is None else itertools.chain([first], rows)))
 
 
 def _parameters(address: PostgresAddress, base: Path, password: SecretValue | None = None) -> dict[str, Any]:

@@ -17,7 +17,7 @@ class ConnectionLostError(TransientError):
     """The connection ended during a call: how far it got is unknown."""
 
 
-class Answer(NamedTuple):
+class QueryResult(NamedTuple):
     """The result of a query, while it is being read."""
 
     columns: tuple[str, ...]

@@ -19,7 +19,7 @@ from lehr.plugins.database.catalogue import SERIAL, Catalogue, ColumnState, Inde
 from lehr.plugins.database.connection import SqliteAddress
 from lehr.plugins.database.payload import DatabaseSchema, Table
 from lehr.plugins.database.plan import DropDefault, Edit, SetDefault, SetNullable, SetType
-from lehr.plugins.database.session import Answer
+from lehr.plugins.database.session import QueryResult
 from lehr.plugins.database.statements import quoted, statements
 
 T = TypeVar("T")
@@ -164,7 +164,7 @@ def create_database(address: SqliteAddress, base: Path) -> None:
         connection.execute("PRAGMA user_version = 0")  # the file is not created until something is written
 
 
-def read(address: SqliteAddress, query: str, base: Path, take: Callable[[Answer], T]) -> T:
+def read(address: SqliteAddress, query: str, base: Path, take: Callable[[QueryResult], T]) -> T:
     """The result of `take` on the answer to `query`, which may only read."""
     path = base / address.path
     if not path.exists():
@@ -174,7 +174,7 @@ def read(address: SqliteAddress, query: str, base: Path, take: Callable[[Answer]
         turns = iter(range(_MOST_TURNS))
         connection.set_progress_handler(lambda: next(turns, None) is None, _STEPS_PER_TURN)
         cursor = connection.execute(query)
-        return take(Answer(tuple(column[0] for column in cursor.description or ()), cursor))
+        return take(QueryResult(tuple(column[0] for column in cursor.description or ()), cursor))
 
 
 def _connect(path: Path, mode: str) -> sqlite3.Connection:

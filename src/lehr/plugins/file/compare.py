@@ -12,7 +12,7 @@ from typing import Any
 from lehr.base.digest import digest_bytes, short
 from lehr.model.diff import Change, Goal
 from lehr.plugins.file import disk
-from lehr.plugins.file.disk import Found, Kind
+from lehr.plugins.file.disk import DiskEntry, EntryKind
 from lehr.plugins.file.owners import gid_of, group_of, uid_of, user_of
 from lehr.plugins.file.payload import Intended
 from lehr.sdk.secrets import DIFFERS
@@ -32,16 +32,16 @@ def changes(path: str, intended: Intended, goal: Goal) -> Iterator[Change]:
     elif (kind := disk.kind_of(path)) is not None:
         yield Change("type", None, kind.value)
     if goal is not Goal.FENCED and disk.kind_of(disk.fenced_of(path)) is not None:
-        yield Change("fenced", None, Kind.FILE.value)
+        yield Change("fenced", None, EntryKind.FILE.value)
 
 
-def _content_changes(intended: Intended, found: Found | None) -> Iterator[Change]:
+def _content_changes(intended: Intended, found: DiskEntry | None) -> Iterator[Change]:
     file = intended.file
     if found is None:
         yield Change("content", _wanted(intended), None)
         return
-    if found.kind is not Kind.FILE:
-        yield Change("type", Kind.FILE.value, found.kind.value)
+    if found.kind is not EntryKind.FILE:
+        yield Change("type", EntryKind.FILE.value, found.kind.value)
         return
     if intended.secret is not None and not intended.secret.equals(found.data):
         yield Change("content", _wanted(intended), DIFFERS)

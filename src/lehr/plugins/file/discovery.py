@@ -13,7 +13,7 @@ from typing import Any
 from lehr.base.errors import StalledError
 from lehr.model.asset import MAX_ASSET_BYTES
 from lehr.plugins.file import disk
-from lehr.plugins.file.disk import Found, Kind
+from lehr.plugins.file.disk import DiskEntry, EntryKind
 from lehr.plugins.file.owners import group_of, user_of
 from lehr.plugins.file.payload import FILE, path_problem
 from lehr.sdk import plugin
@@ -42,7 +42,9 @@ def matching(base: str, query: Sequence[str]) -> list[str]:
     found: dict[str, None] = {}
     for pattern in query:
         matches = sorted(glob.glob(pattern, root_dir=base, recursive=True, include_hidden=False))
-        files = [path for path in matches if disk.kind_of(os.path.join(base, path)) is not Kind.DIRECTORY]
+        files = [
+            path for path in matches if disk.kind_of(os.path.join(base, path)) is not EntryKind.DIRECTORY
+        ]
         if matches == [pattern] and not files:
             raise StalledError(
                 f"{pattern} is a directory",
@@ -97,7 +99,7 @@ def skipped(base: str, paths: Sequence[str]) -> Iterator[plugin.Found]:
     """Report files that are not drafted because a name begins with a dot, so none seems adopted."""
     ids = Ids()
     for path in paths:
-        folder = disk.kind_of(os.path.join(base, path)) is Kind.DIRECTORY
+        folder = disk.kind_of(os.path.join(base, path)) is EntryKind.DIRECTORY
         name = f"'{path}/**'" if folder else path
         yield plugin.Found(
             id=ids.propose(f"file/{path}"),
@@ -146,9 +148,9 @@ def _draft(full: str, path: str) -> tuple[dict[str, Any], tuple[str, ...], str]:
         return payload, (), f"its path {problem}"
     if found is None:
         return payload, (), "it no longer exists"
-    if found.kind is Kind.SYMLINK:
+    if found.kind is EntryKind.SYMLINK:
         return payload, (f"it leads to {os.readlink(full)}",), LINK
-    if found.kind is not Kind.FILE:
+    if found.kind is not EntryKind.FILE:
         return payload, (), f"it is a {found.kind}; a {FILE} must be a regular file"
     if found.size > _MOST_BYTES:
         size = f"{found.size:,} bytes"
@@ -168,7 +170,7 @@ def _content(data: bytes) -> dict[str, Any]:
     return {"content": text}
 
 
-def _rights(found: Found) -> dict[str, str]:
+def _rights(found: DiskEntry) -> dict[str, str]:
     """Mode, owner and group, where they differ from those of a file that Lehr creates."""
     rights = {} if found.mode == 0o644 else {"mode": f"{found.mode:04o}"}
     if found.uid != os.geteuid():
@@ -182,7 +184,7 @@ def _named(name: str, number: int) -> str:
     return name if _NAME.fullmatch(name) and len(name) <= 64 else str(number)
 
 
-def _notes(found: Found) -> tuple[str, ...]:
+def _notes(found: DiskEntry) -> tuple[str, ...]:
     if found.mode & 0o077 == 0:
         return ("only its owner can read it now; everyone who reads intent could if it were adopted",)
     return ()

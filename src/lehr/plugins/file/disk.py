@@ -25,7 +25,7 @@ MOST_READ = 1 << 20
 _TRIES = 8
 
 
-class Kind(enum.StrEnum):
+class EntryKind(enum.StrEnum):
     """The kind of entry at a path."""
 
     FILE = "file"
@@ -34,10 +34,10 @@ class Kind(enum.StrEnum):
     OTHER = "fifo, socket or device"
 
 
-class Found(NamedTuple):
+class DiskEntry(NamedTuple):
     """The entry at a path. `data` holds the first `MOST_READ` bytes of a file."""
 
-    kind: Kind
+    kind: EntryKind
     data: bytes = b""
     size: int = 0
     mode: int = 0
@@ -45,34 +45,36 @@ class Found(NamedTuple):
     gid: int = -1
 
 
-def look(path: str) -> Found | None:
+def look(path: str) -> DiskEntry | None:
     """The entry at `path`; None if there is none."""
     kind = kind_of(path)
-    if kind is not Kind.FILE:
-        return None if kind is None else Found(kind)
+    if kind is not EntryKind.FILE:
+        return None if kind is None else DiskEntry(kind)
     # The path may have changed since: this call follows no link and never blocks.
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY)
     try:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
-            return Found(Kind.OTHER)
+            return DiskEntry(EntryKind.OTHER)
         data = _read(descriptor)
     finally:
         os.close(descriptor)
-    return Found(Kind.FILE, data, status.st_size, stat.S_IMODE(status.st_mode), status.st_uid, status.st_gid)
+    return DiskEntry(
+        EntryKind.FILE, data, status.st_size, stat.S_IMODE(status.st_mode), status.st_uid, status.st_gid
+    )
 
 
-def kind_of(path: str) -> Kind | None:
+def kind_of(path: str) -> EntryKind | None:
     """The entry at `path`, without opening it."""
     try:
         mode = os.lstat(path).st_mode
     except (FileNotFoundError, NotADirectoryError):
         return None
     if stat.S_ISREG(mode):
-        return Kind.FILE
+        return EntryKind.FILE
     if stat.S_ISLNK(mode):
-        return Kind.SYMLINK
-    return Kind.DIRECTORY if stat.S_ISDIR(mode) else Kind.OTHER
+        return EntryKind.SYMLINK
+    return EntryKind.DIRECTORY if stat.S_ISDIR(mode) else EntryKind.OTHER
 
 
 @contextlib.contextmanager
@@ -186,7 +188,7 @@ def _remove_leftover(temporary: str) -> None:
     kind = kind_of(temporary)
     if kind is None:
         return
-    if kind is not Kind.FILE:
+    if kind is not EntryKind.FILE:
         os.unlink(temporary)
         return
     try:

@@ -25,10 +25,10 @@ from lehr.model.diff import NO_DIFF, Diff, Goal, Target
 from lehr.model.operation import DONE, Operation, Outcome, Progress
 from lehr.plugins.file import discovery, disk
 from lehr.plugins.file.compare import changes
-from lehr.plugins.file.disk import Found, Kind
+from lehr.plugins.file.disk import DiskEntry, EntryKind
 from lehr.plugins.file.owners import ANY, gid_of, uid_of
 from lehr.plugins.file.payload import FILE, File, Intended
-from lehr.plugins.file.watch import Place, Watch
+from lehr.plugins.file.watch import Watch, WatchedEntry
 from lehr.sdk import plugin
 from lehr.sdk.plugin import AssetPlugin, IndexedDiff, Push, Reader, Traits
 from lehr.sdk.protected import Protected
@@ -45,7 +45,7 @@ _THREADS = 16
 """Maximum number of threads that look at the files of one batch."""
 
 
-_Seen = tuple[Place | None, Diff]
+_Seen = tuple[WatchedEntry | None, Diff]
 
 
 class _Look(NamedTuple):
@@ -217,7 +217,7 @@ class FilePlugin(AssetPlugin):
     def _put(self, path: str, held: str, intended: Intended, goal: Goal) -> None:
         """Change the entry at `held`; `path` is its name in messages."""
         found = disk.look(held)
-        if found is not None and found.kind not in (Kind.FILE, Kind.SYMLINK):
+        if found is not None and found.kind not in (EntryKind.FILE, EntryKind.SYMLINK):
             raise StalledError(
                 f"{path} is a {found.kind}",
                 code="FIL107",
@@ -258,9 +258,9 @@ class FilePlugin(AssetPlugin):
                 fix="choose a path outside of it",
             )
 
-    def _replace(self, path: str, intended: Intended, found: Found | None) -> None:
+    def _replace(self, path: str, intended: Intended, found: DiskEntry | None) -> None:
         file = intended.file
-        kept = (ANY, ANY) if found is None or found.kind is not Kind.FILE else (found.uid, found.gid)
+        kept = (ANY, ANY) if found is None or found.kind is not EntryKind.FILE else (found.uid, found.gid)
         owner = (uid_of(file.owner), gid_of(file.group))
         disk.replace(path, intended.data, file.permissions, owner, kept, fsync=self._fsync)
         disk.remove(disk.fenced_of(path))

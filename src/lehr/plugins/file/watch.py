@@ -50,7 +50,7 @@ _GONE = _On.DELETE_SELF | _On.MOVE_SELF | _On.IGNORED
 _MASK = _ENTRIES | _On.DELETE_SELF | _On.MOVE_SELF | _On.ONLYDIR
 
 
-class Event(NamedTuple):
+class DirectoryEvent(NamedTuple):
     """Something happened to `name` in the directory of watch `wd` (`name` is empty: to itself)."""
 
     wd: int
@@ -58,7 +58,7 @@ class Event(NamedTuple):
     name: str
 
 
-class Place(NamedTuple):
+class WatchedEntry(NamedTuple):
     """An entry of a directory that is watched as `wd`."""
 
     wd: int
@@ -73,14 +73,14 @@ class Watch:
 
     def __init__(self) -> None:
         self._descriptor = -1
-        self._noted: dict[AssetKey, Place | None] = {}
+        self._noted: dict[AssetKey, WatchedEntry | None] = {}
         self._keys: dict[int, dict[str, set[AssetKey]]] = {}
         self._unclaimed: set[int] = set()
         self._hints: dict[AssetKey, None] = {}
         self._wake = asyncio.Event()
         self._complained = False
 
-    def place(self, path: str) -> Place | None:
+    def place(self, path: str) -> WatchedEntry | None:
         """Have the kernel watch the directory of `path`, or the nearest above it that exists.
 
         Called again for each read of a file, since the directory may have been replaced.
@@ -91,14 +91,14 @@ class Watch:
         while True:
             wd = _libc.inotify_add_watch(self._descriptor, os.fsencode(directory), int(_MASK))
             if wd >= 0:
-                return Place(wd, name)
+                return WatchedEntry(wd, name)
             reason = ctypes.get_errno()
             if reason not in _MISSING or directory in ("/", ""):
                 self._complain(directory, reason)
                 return None
             directory, name = os.path.split(directory)
 
-    def note(self, key: AssetKey, place: Place | None) -> None:
+    def note(self, key: AssetKey, place: WatchedEntry | None) -> None:
         """The file of the asset `key` is watched at `place`; None if it is not watched."""
         before = self._noted.get(key)
         self._noted[key] = place
@@ -160,7 +160,7 @@ class Watch:
         for event in _events(buffer):
             self._take(event)
 
-    def _take(self, event: Event) -> None:
+    def _take(self, event: DirectoryEvent) -> None:
         if event.mask & _On.OVERFLOW:
             self._hint(self._noted)
             return
@@ -189,11 +189,11 @@ class Watch:
             _log.warning("directory not watched", directory=directory, reason=os.strerror(reason))
 
 
-def _events(buffer: bytes) -> Iterator[Event]:
+def _events(buffer: bytes) -> Iterator[DirectoryEvent]:
     offset = 0
     while offset < len(buffer):
         wd, mask, _, length = _HEADER.unpack_from(buffer, offset)
         offset += _HEADER.size
         name = buffer[offset : offset + length].rstrip(b"\0")
         offset += length
-        yield Event(wd, mask, os.fsdecode(name))
+        yield DirectoryEvent(wd, mask, os.fsdecode(name))

@@ -32,7 +32,7 @@ class Action(enum.StrEnum):
     REMOVE = "remove"
 
 
-class Step(msgspec.Struct, frozen=True):
+class ReplicaStep(msgspec.Struct, frozen=True):
     """One replica's turn.
 
     Attributes:
@@ -67,7 +67,7 @@ def differences(
         changes += _replica_changes(replica, observation, health.get(replica.index, Health.HEALTHY))
     for index in observation.indices():
         if index >= len(intended):
-            changes.append(Change(f"replicas/{index}", None, _word(observation, index)))
+            changes.append(Change(f"replicas/{index}", None, _state_text(observation, index)))
     if not changes:
         return Diff(notes=notes) if notes else NO_DIFF
     recovering = recovers(intended, observation, health)
@@ -117,13 +117,13 @@ def _returns(replica: Replica, observation: Observation, health: Health) -> bool
 
 def steps(
     intended: Sequence[Replica], observation: Observation, health: Mapping[int, Health], goal: Goal
-) -> list[Step]:
+) -> list[ReplicaStep]:
     """The steps that make `differences` empty, in order. Same arguments."""
     descending = sorted(observation.indices(), reverse=True)
     if goal is Goal.ABSENT:
-        return [Step(Action.REMOVE, index) for index in descending]
+        return [ReplicaStep(Action.REMOVE, index) for index in descending]
     if goal is Goal.FENCED:
-        return [Step(Action.STOP, index) for index in descending if _serves_or_may(observation, index)]
+        return [ReplicaStep(Action.STOP, index) for index in descending if _serves_or_may(observation, index)]
     by_action: dict[Action, list[int]] = {action: [] for action in Action}
     for replica in intended:
         action = _action(replica, observation, health.get(replica.index, Health.HEALTHY))
@@ -131,17 +131,17 @@ def steps(
             by_action[action].append(replica.index)
     by_action[Action.REMOVE] = [index for index in descending if index >= len(intended)]
     order = (Action.START, Action.REPAIR, Action.ROLL, Action.REMOVE)
-    pending = [Step(action, index) for action in order for index in by_action[action]]
+    pending = [ReplicaStep(action, index) for action in order for index in by_action[action]]
     return _in_port_order(pending, intended, observation)
 
 
-def batches(ordered: Sequence[Step], most: int = 8) -> list[list[Step]]:
+def batches(ordered: Sequence[ReplicaStep], most: int = 8) -> list[list[ReplicaStep]]:
     """The steps in groups that may run together.
 
     Only starts may, since they remove nothing; and the first one runs alone, so that broken content stops
     there.
     """
-    grouped: list[list[Step]] = []
+    grouped: list[list[ReplicaStep]] = []
     for step in ordered:
         alone = step.action is not Action.START or step.evict
         last = grouped[-1] if len(grouped) > 1 else []
@@ -152,12 +152,14 @@ def batches(ordered: Sequence[Step], most: int = 8) -> list[list[Step]]:
     return grouped
 
 
-def _in_port_order(pending: list[Step], intended: Sequence[Replica], observation: Observation) -> list[Step]:
+def _in_port_order(
+    pending: list[ReplicaStep], intended: Sequence[Replica], observation: Observation
+) -> list[ReplicaStep]:
     held = {index: _held_ports(observation, index) for index in observation.indices()}
     wanted = {replica.index: frozenset(replica.ports) for replica in intended}
-    ordered: list[Step] = []
+    ordered: list[ReplicaStep] = []
 
-    def in_the_way(step: Step) -> tuple[int, ...]:
+    def in_the_way(step: ReplicaStep) -> tuple[int, ...]:
         ports = wanted.get(step.index, frozenset())
         return tuple(index for index, other in held.items() if index != step.index and other & ports)
 
@@ -168,7 +170,7 @@ def _in_port_order(pending: list[Step], intended: Sequence[Replica], observation
         for index in evicted:
             held[index] = frozenset()
         held[step.index] = wanted.get(step.index, frozenset())
-        ordered.append(Step(step.action, step.index, evicted))
+        ordered.append(ReplicaStep(step.action, step.index, evicted))
     return ordered
 
 
@@ -179,7 +181,7 @@ def _replica_changes(replica: Replica, observation: Observation, health: Health)
     if elsewhere and _serves(observation, replica.index):
         return [Change(f"{path}/group", replica.group, ", ".join(elsewhere))]
     if home is None or not home.live:
-        return [Change(path, "running", _word(observation, replica.index))]
+        return [Change(path, "running", _state_text(observation, replica.index))]
     if home.content != replica.content:
         return [Change(f"{path}/content", short(replica.content), short(home.content) or "unknown")]
     if any(item.index == replica.index for item in observation.left_behind):
@@ -205,7 +207,7 @@ def _home(replica: Replica, observation: Observation) -> Program | None:
 def _withdrawn(observation: Observation, goal: Goal) -> Diff:
     wanted = "stopped" if goal is Goal.FENCED else None
     changes = [
-        Change(f"replicas/{index}", wanted, _word(observation, index))
+        Change(f"replicas/{index}", wanted, _state_text(observation, index))
         for index in observation.indices()
         if goal is Goal.ABSENT or _serves_or_may(observation, index)
     ]
@@ -226,7 +228,7 @@ def _serves_or_may(observation: Observation, index: int) -> bool:
     return _serves(observation, index) or any(item.state not in quiet for item in observation.at(index))
 
 
-def _word(observation: Observation, index: int) -> str | None:
+def _state_text(observation: Observation, index: int) -> str | None:
     programs = observation.at(index)
     live = [program for program in programs if program.live]
     if live:

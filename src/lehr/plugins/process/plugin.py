@@ -29,7 +29,7 @@ from lehr.plugins.process.health import assess
 from lehr.plugins.process.observation import Observation, Program
 from lehr.plugins.process.observe import ObserveRequest, observe, seek, underway
 from lehr.plugins.process.payload import PROCESS, Process
-from lehr.plugins.process.plan import Action, Step, batches, differences, steps
+from lehr.plugins.process.plan import Action, ReplicaStep, batches, differences, steps
 from lehr.plugins.process.render import Replica, render
 from lehr.plugins.process.rolling_push import RollingPush, Site
 from lehr.sdk.plugin import AssetPlugin, Fencing, Found, IndexedDiff, Push, Reader, Traits
@@ -293,7 +293,7 @@ def _ended(watched: Mapping[AssetKey, tuple[procfs.Parentage, ...]]) -> list[Ass
     ]
 
 
-async def _take(rolling: RollingPush, batch: list[Step]) -> None:
+async def _take(rolling: RollingPush, batch: list[ReplicaStep]) -> None:
     results = await asyncio.gather(*(rolling.take(step) for step in batch), return_exceptions=True)
     for result in results:
         if isinstance(result, BaseException):

@@ -19,7 +19,7 @@ from lehr.plugins.process.health import PROBE_TIMEOUT, probe
 from lehr.plugins.process.observation import LeftBehind, Observation, State
 from lehr.plugins.process.observe import left_behind, state_of
 from lehr.plugins.process.ownership import Ownership
-from lehr.plugins.process.plan import Action, Step
+from lehr.plugins.process.plan import Action, ReplicaStep
 from lehr.plugins.process.render import Replica, program_name
 from lehr.plugins.process.supervisord import LogMark, Supervisord
 from lehr.sdk.secrets import Hidden, SecretValue
@@ -96,7 +96,7 @@ class RollingPush:
         self._secrets = secrets
         self._hidden = Hidden(secrets.values())
 
-    async def take(self, step: Step) -> None:
+    async def take(self, step: ReplicaStep) -> None:
         """Take one step; when it returns, the replica is as intended.
 
         Raises:
@@ -112,7 +112,7 @@ class RollingPush:
         else:
             await self._replace(self._intended[step.index], step)
 
-    async def _replace(self, replica: Replica, step: Step) -> None:
+    async def _replace(self, replica: Replica, step: ReplicaStep) -> None:
         await self._site.run(check_runnable, replica, self._site.inherited)
         await self._refuse_strangers(replica)
         for index in (replica.index, *step.evict):
@@ -137,7 +137,7 @@ class RollingPush:
                 what, code="PRO107", why=await self._stderr(supervisord, replica.index, mark)
             )
 
-    async def _repair(self, replica: Replica, step: Step) -> None:
+    async def _repair(self, replica: Replica, step: ReplicaStep) -> None:
         """Let a young replica finish its start; restart it only when its time is over."""
         supervisord = self._site.supervisord(replica.group)
         ages = [item.age for item in self._observation.at(replica.index) if item.group == replica.group]

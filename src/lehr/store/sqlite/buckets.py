@@ -61,10 +61,10 @@ class Buckets:
         touched: dict[int, list[Asset]] = {}
         for asset in changed:
             touched.setdefault(bucket_of(asset.id), []).append(asset)
-        anew = {bucket_of(id) for id in others}
-        remember = len(touched.keys() | anew) <= _MANY
-        for bucket in touched.keys() | anew:
-            text = None if bucket in anew else self._changed(bucket, touched[bucket])
+        reread = {bucket_of(id) for id in others}
+        remember = len(touched.keys() | reread) <= _MANY
+        for bucket in touched.keys() | reread:
+            text = None if bucket in reread else self._changed(bucket, touched[bucket])
             if text is None:
                 text = self._read(db, partition, bucket)
                 if remember:

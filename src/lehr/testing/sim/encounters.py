@@ -186,14 +186,14 @@ async def _lose_the_source_aloud(harness: RandomHarness) -> None:
     harness.fault("the source cannot be read when it has been edited")
     with harness.repository.lost():
         harness.publish()
-        harness.repository.tell()
+        harness.repository.announce()
         await harness.process.pass_time(_SAID_SECONDS)
     if harness.process.plane.standby:
         return  # it waits for the lease, and reads no source until then
     attempt = harness.process.store.records.attempt(PARTITION)
     if attempt is None or attempt.publication is not Publication.UNREADABLE:
-        said = None if attempt is None else attempt.publication.value
-        harness.witness.broken("I8", f"the source cannot be read, and is reported as {said}")
+        publication = None if attempt is None else attempt.publication.value
+        harness.witness.broken("I8", f"the source cannot be read, and is reported as {publication}")
 
 
 # --- pushes ----------------------------------------------------------------------------
@@ -226,7 +226,7 @@ def _goes_on_although_overtaken(harness: RandomHarness, operation: Operation) ->
     if newest is None or last is None or operation.id not in under_way:
         return False
     now = harness.clock.now()
-    pinned = harness.witness.standing(ControlKind.PIN, last, now) is not None
+    pinned = harness.witness.active_control(ControlKind.PIN, last, now) is not None
     came = newest.header.created_at > now - _TOLD_SECONDS
     before = harness.witness.assets(operation.governing).get(id)
     return not (pinned or came) and newest.assets.get(id) != before

@@ -34,11 +34,11 @@ async def pass_by(harness: RandomHarness) -> None:
     renewed = not gentle and harness.dice.happens(0.5)
     if renewed:
         harness.intent.renew(*harness.intent.things)
-    if untold := harness.dice.happens(0.3):
-        _publish_untold(harness)
+    if unannounced := harness.dice.happens(0.3):
+        _publish_unannounced(harness)
     harness.edit()  # and no look at it is requested: the source is followed
     await harness.alive(lambda harness: harness.process.pass_time(2.0))
-    if untold:  # the next notification is not the next
+    if unannounced:  # the next notification is not the next
         if harness.dice.happens(0.5):
             harness.intent.take_back()
             renewed = False
@@ -47,7 +47,7 @@ async def pass_by(harness: RandomHarness) -> None:
         harness.edit()
         await harness.alive(lambda harness: harness.process.pass_time(2.0))
     for _ in range(_LIFTS):
-        for control in standing(harness):
+        for control in blocking_controls(harness):
             await people.lift(harness, control)
     if not gentle:
         await _retry(harness, renewed)
@@ -79,8 +79,8 @@ def _seconds(harness: RandomHarness) -> float:
 
 async def _heal(harness: RandomHarness) -> None:
     _choose_lost(harness)
-    said = ", ".join(sorted(harness.lost))
-    harness.trace.note("phase", f"all is well from here on{f', but for {said}' if said else ''}")
+    lost = ", ".join(sorted(harness.lost))
+    harness.trace.note("phase", f"all is well from here on{f', but for {lost}' if lost else ''}")
     harness.production.heal(harness.lost)
     harness.production.seconds = 1.0
     harness.pace.calm()
@@ -95,7 +95,7 @@ async def _heal(harness: RandomHarness) -> None:
         await harness.alive(lambda harness: harness.process.pass_time(1.0))
 
 
-def standing(harness: RandomHarness) -> list[Control]:
+def blocking_controls(harness: RandomHarness) -> list[Control]:
     """Anything that would hold assets for ever."""
     jumps = harness.profile.jumps
     held = [item for item in harness.controls() if item.kind is not ControlKind.APPROVAL]
@@ -126,7 +126,7 @@ async def _retry(harness: RandomHarness, renewed: bool) -> None:
     harness.hint_all()
 
 
-def _publish_untold(harness: RandomHarness) -> None:
+def _publish_unannounced(harness: RandomHarness) -> None:
     """The next publication is not announced, because the store fails just then."""
     harness.intent.renew(harness.dice.pick(list(harness.intent.things)))
     harness.fault("the store fails once, after the next publication")

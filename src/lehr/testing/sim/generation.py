@@ -15,7 +15,7 @@ from lehr.generate.engine.memo import Memo
 from lehr.generate.engine.memory import Memory
 from lehr.generate.engine.runs import Run
 from lehr.generate.outcome.protocol import SandboxLimits
-from lehr.generate.sandbox.forks import Ended, Take, Work
+from lehr.generate.sandbox.forks import RunResult, Take, Work
 from lehr.generate.sandbox.meter import Overrun
 from lehr.model.addons import TURNDOWN, Turndown
 from lehr.model.asset import AssetId, make_asset
@@ -66,7 +66,7 @@ class InlineGeneration:
         """There is nothing to end."""
 
 
-def _run_here(work: Work, limits: SandboxLimits, clock: Clock, take: Take) -> Ended:
+def _run_here(work: Work, limits: SandboxLimits, clock: Clock, take: Take) -> RunResult:
     """Call `work` in this process, and undo its imports."""
     modules, finders = dict(sys.modules), list(sys.meta_path)
     handler = signal.getsignal(signal.SIGPROF)
@@ -77,4 +77,4 @@ def _run_here(work: Work, limits: SandboxLimits, clock: Clock, take: Take) -> En
         sys.meta_path[:] = finders
         for name in sys.modules.keys() - modules.keys():
             del sys.modules[name]
-    return Ended(b"", Overrun.NOTHING, 0)
+    return RunResult(b"", Overrun.NOTHING, 0)

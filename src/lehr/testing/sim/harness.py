@@ -25,7 +25,7 @@ from lehr.sdk.plugin import Fencing, Traits
 from lehr.testing.sim.dice import Dice
 from lehr.testing.sim.generation import InlineGeneration
 from lehr.testing.sim.process import Process
-from lehr.testing.sim.production import Kind, Production
+from lehr.testing.sim.production import Production, SimulatedType
 from lehr.testing.sim.source import Files, Repository
 from lehr.testing.sim.trace import Trace
 from lehr.testing.sim.witness import Witness
@@ -62,7 +62,7 @@ class Harness:
         partition: Partition,
         registry: Registry,
         traits: Traits,
-        kinds: Sequence[Kind],
+        kinds: Sequence[SimulatedType],
         dice: Dice,
     ) -> None:
         """A world that keeps its state in `folder`, with nothing in it yet.

@@ -42,10 +42,10 @@ class Spec(msgspec.Struct):
     def __str__(self) -> str:
         named = (("after", self.depends_on), ("sends load to", self.sends_to), ("reads", self.reads))
         of = (("of team", self.team), ("of tier", self.tier))
-        said = (("destroys", self.destroys), ("turned down", self.turndown is not None))
+        facts = (("destroys", self.destroys), ("turned down", self.turndown is not None))
         parts = [f"{how} {' '.join(ids)}" for how, ids in named if ids]
         parts += [f"{what} {name}" for what, name in of if name]
-        parts += [word for word, is_so in said if is_so]
+        parts += [word for word, is_so in facts if is_so]
         return ", ".join([str(self.value), *parts])
 
     def names(self) -> set[str]:

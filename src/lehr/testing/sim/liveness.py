@@ -143,18 +143,18 @@ class LivenessChecker:
         if decision is None:
             return  # which the witness reports
         content = self._witness.assets(operation.content).get(operation.asset)
-        self._keeps_its_word(operation)
+        self._check_stall_holds(operation)
         if decision.diff is not None and decision.diff.look_again is not None:
             self._broken("I9", f"{operation.asset} is pushed although it recovers automatically")
         if not self._witness.jumped:
             self._pauses(operation)
-            self._stands(operation)
+            self._check_turndown_age(operation)
             self._within_budget(operation)
             if operation.goal is Goal.PRESENT and content is not None:
                 self._in_order(operation, content, decision)
-        self._fence_stands(operation)
+        self._check_fence_age(operation)
 
-    def _keeps_its_word(self, operation: Operation) -> None:
+    def _check_stall_holds(self, operation: Operation) -> None:
         """I8: a diff reported to need a person or a change is not pushed without one."""
         pushed = operation.diff_digest, operation.content_digest, operation.goal
         if self._stalled.pop(operation.asset, None) == pushed:
@@ -273,7 +273,7 @@ class LivenessChecker:
 
     # --- turndown -------------------------------------------------------------------------------
 
-    def _fence_stands(self, operation: Operation) -> None:
+    def _check_fence_age(self, operation: Operation) -> None:
         """I4: by a clock that does not jump, as long as one process sees it through."""
         epoch, since = self._fenced.get(operation.asset, (0, 0.0))
         last = self._witness.last(operation.asset)
@@ -284,14 +284,14 @@ class LivenessChecker:
         if stood < addon.fence_seconds - _AT_ONCE:
             self._broken("I4", f"{operation.asset} is removed {stood:.1f} s after it was fenced")
 
-    def _stands(self, operation: Operation) -> None:
+    def _check_turndown_age(self, operation: Operation) -> None:
         """I4: a turndown is old enough before anything is touched."""
         last = self._witness.last(operation.asset)
         addon = None if last is None else self._witness.turndown(last)
         if operation.goal is Goal.PRESENT or addon is None:
             return
-        stands = self._asked_since(operation.asset) + addon.stand_seconds
-        if operation.started_at < stands - _ROUNDING:
+        due = self._asked_since(operation.asset) + addon.stand_seconds
+        if operation.started_at < due - _ROUNDING:
             self._broken("I4", f"{operation.asset} goes to {operation.goal} before its turndown is due")
 
     def late(self, asset: Asset) -> float:
@@ -299,11 +299,11 @@ class LivenessChecker:
         addon = self._witness.turndown(asset)
         if addon is None:
             return -math.inf
-        now, stands = self._clock.now(), self._asked_since(asset.id) + addon.stand_seconds
+        now, due = self._clock.now(), self._asked_since(asset.id) + addon.stand_seconds
         # Since its last push: whatever is entered again without one, also by another process,
         # restarts nothing.
         fenced = self._fenced_at.get(asset.id)
-        return now - (stands if fenced is None else max(stands, fenced + addon.fence_seconds))
+        return now - (due if fenced is None else max(due, fenced + addon.fence_seconds))
 
     def _asked_since(self, id: str) -> float:
         """Since when intent has asked for the turndown of an asset without a break."""
@@ -377,7 +377,7 @@ class LivenessChecker:
         for asset in self._witness.assets(operation.governing).values():
             entry = self._witness.ledger.get(asset.id)
             removed = entry is not None and entry.goal is Goal.ABSENT
-            pinned = self._witness.standing(ControlKind.PIN, asset, now) is not None
+            pinned = self._witness.active_control(ControlKind.PIN, asset, now) is not None
             if removed or pinned:
                 continue
             addon = self._registry.addon(asset, DEPENDS_ON, DependsOn) or DependsOn()
@@ -422,7 +422,7 @@ class LivenessChecker:
         asset = self._witness.assets(governing).get(id)
         if asset is None:
             return 0
-        pin = self._witness.standing(ControlKind.PIN, asset, self._clock.now())
+        pin = self._witness.active_control(ControlKind.PIN, asset, self._clock.now())
         return governing if pin is None else pin.incarnation or 0
 
     def _same(self, id: AssetId, sequence: int, entry: LedgerEntry) -> bool:

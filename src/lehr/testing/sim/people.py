@@ -270,9 +270,9 @@ async def set_control(harness: RandomHarness) -> None:
         return
     seconds = harness.dice.seconds(5.0, 120.0) if harness.dice.happens(0.5) else None
     selector = selecting.written(harness.dice, IDS)
-    if (standing := harness.controls()) and harness.dice.happens(0.3):
-        selector = str(harness.dice.pick(standing).selector)  # a further word on the same
-    await _say(harness, kind, selector, seconds)
+    if (active := harness.controls()) and harness.dice.happens(0.3):
+        selector = str(harness.dice.pick(active).selector)  # a further word on the same
+    await _set_control(harness, kind, selector, seconds)
 
 
 async def _override(harness: RandomHarness) -> None:
@@ -301,7 +301,7 @@ async def _set_two(harness: RandomHarness) -> None:
     lasting = harness.dice.pick((0, 1, 2, 2))
     for number in range(2):
         seconds = None if number == lasting else harness.dice.seconds(3.0, 40.0)
-        await _say(harness, kind, selector, seconds)
+        await _set_control(harness, kind, selector, seconds)
         if harness.dice.happens(0.3):
             selector = "all"
     if selector in harness.intent.things:
@@ -330,7 +330,9 @@ async def _govern_the_pinned(harness: RandomHarness) -> None:
     await harness.quiet_period()
 
 
-async def _say(harness: RandomHarness, kind: type[Controlling], selector: str, seconds: float | None) -> None:
+async def _set_control(
+    harness: RandomHarness, kind: type[Controlling], selector: str, seconds: float | None
+) -> None:
     """Set a control; a pin is to any incarnation that there was."""
     fields: dict[str, Any] = {}
     if kind is Pin:
@@ -341,10 +343,10 @@ async def _say(harness: RandomHarness, kind: type[Controlling], selector: str, s
 
 async def _lift_control(harness: RandomHarness) -> None:
     """Lift one; sometimes by a selector that may lift more, or nothing."""
-    standing = harness.controls()
-    if not standing:
+    active = harness.controls()
+    if not active:
         return
-    control = harness.dice.pick(standing)
+    control = harness.dice.pick(active)
     if len(control.selector.ids) > 1 and harness.dice.happens(0.5):
         await harness.command(Lift(kind=str(control.kind), selector=control.selector.ids[0]))
     elif harness.dice.happens(0.3):

@@ -11,7 +11,7 @@ import msgspec
 
 from lehr.base.chance import Chance
 from lehr.base.errors import LehrError
-from lehr.control.messages import Answer, AnyRequest
+from lehr.control.messages import AnyRequest, CommandResult
 from lehr.control.plane import ControlPlane, Parts
 from lehr.control.server import CarryOut
 from lehr.enforce.enforcer import Enforcer
@@ -38,9 +38,9 @@ class _Inbox:
     def __init__(self, carry_out: CarryOut) -> None:
         self._carry_out = carry_out
 
-    async def take(self, request: AnyRequest, actor: str) -> Answer:
+    async def take(self, request: AnyRequest, actor: str) -> CommandResult:
         answer = await self._carry_out(request, actor)
-        return msgspec.json.decode(msgspec.json.encode(answer), type=Answer)
+        return msgspec.json.decode(msgspec.json.encode(answer), type=CommandResult)
 
     async def start(self) -> None:
         """It listens always."""
@@ -214,14 +214,14 @@ class Process:
 
     # --- people and plugins ------------------------------------------------------------
 
-    async def command(self, request: AnyRequest, actor: str = "ana") -> Answer:
+    async def command(self, request: AnyRequest, actor: str = "ana") -> CommandResult:
         """Give it a command, and return the answer.
 
         Raises:
             Crash: it died of it.
         """
         assert self._inbox is not None
-        self.harness.trace.note("person", f"{actor}: {_words(request)}")
+        self.harness.trace.note("person", f"{actor}: {_command_text(request)}")
         answer = await self.run(self._inbox.take(request, actor))
         if not answer.ok:
             self.harness.trace.note("person", f"refused: {answer.message}")
@@ -252,7 +252,7 @@ class Process:
         await self.plane.committer.flush()
 
 
-def _words(request: AnyRequest) -> str:
+def _command_text(request: AnyRequest) -> str:
     values = msgspec.to_builtins(request)
     command = values.pop("command")
     return " ".join([command, *(f"{name}={value}" for name, value in values.items())])

@@ -38,7 +38,7 @@ MOST_LOOKS = 100
 """Looks at an asset within a second, by its own turns and those of its dependents."""
 
 
-class Kind(msgspec.Struct, frozen=True):
+class SimulatedType(msgspec.Struct, frozen=True):
     """Production of one asset type.
 
     Attributes:
@@ -54,9 +54,9 @@ class Kind(msgspec.Struct, frozen=True):
     )
 
 
-def plain(type: str) -> Kind:
+def plain(type: str) -> SimulatedType:
     """Production that holds the asset's payload unchanged, without effects on others."""
-    return Kind(type, _payload)
+    return SimulatedType(type, _payload)
 
 
 def _payload(target: Target, read: Reader) -> Any:
@@ -102,9 +102,9 @@ class Production:
         names: of all values, by asset id.
     """
 
-    def __init__(self, kinds: Iterable[Kind], dice: Dice, trace: Trace, fencing: Fencing) -> None:
+    def __init__(self, kinds: Iterable[SimulatedType], dice: Dice, trace: Trace, fencing: Fencing) -> None:
         """Production of `kinds`; `dice` decides everything left open."""
-        self.kinds: Mapping[str, Kind] = {kind.type: kind for kind in kinds}
+        self.kinds: Mapping[str, SimulatedType] = {kind.type: kind for kind in kinds}
         self.fencing = fencing
         self.dice = dice
         self.trace = trace
@@ -388,9 +388,9 @@ class SimulatedPlugin(AssetPlugin):
         production = self.production
         if fault is not None:
             production.trace.note("fault", f"{target.id}: push fault: {fault}")
-        if fault in _SAYING:
-            said = _SAYING[fault]
-            return replace(said, message=said.message + production.garble) if said.message else said
+        if fault in _ANSWERS:
+            answer = _ANSWERS[fault]
+            return replace(answer, message=answer.message + production.garble) if answer.message else answer
         match fault:
             case PushFault.WAIT:
                 raise WaitingError("busy", until=self._clock.now() + 5.0)
@@ -432,7 +432,7 @@ class SimulatedPlugin(AssetPlugin):
         return await ended
 
 
-_SAYING = {
+_ANSWERS = {
     PushFault.FAIL: Outcome(Result.FAILED, "no connection"),
     PushFault.STALL: Outcome(Result.STALLED, "it refuses"),
     PushFault.IDLE: DONE,
@@ -445,7 +445,7 @@ def blinded_by(other: str) -> str:
     return f"it is reached through {other}, which is not there"
 
 
-def _intended(kind: Kind, target: Target, read: Reader) -> Any:
+def _intended(kind: SimulatedType, target: Target, read: Reader) -> Any:
     """Intended production for the goal of `target`; None for nothing."""
     if target.goal is Goal.ABSENT:
         return None

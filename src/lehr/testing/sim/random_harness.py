@@ -209,12 +209,12 @@ class RandomHarness(Harness):
         self.witness.guards[revision] = (
             None if self.intent.guard is UNGUARDED else self.intent.acknowledged or 0
         )
-        self.repository.telling = not self.dice.happens(0.1)
-        said = "; ".join(f"{id}: {spec}" for id, spec in self.intent.things.items())
+        self.repository.announcing = not self.dice.happens(0.1)
+        described = "; ".join(f"{id}: {spec}" for id, spec in self.intent.things.items())
         self.repository.edit(
-            contents, f"{said}; governed by {', '.join(self.intent.governing.assets) or 'nothing'}"
+            contents, f"{described}; governed by {', '.join(self.intent.governing.assets) or 'nothing'}"
         )
-        self.repository.telling = True
+        self.repository.announcing = True
 
     def publish(self) -> None:
         """The source is edited."""

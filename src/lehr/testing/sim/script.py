@@ -32,7 +32,7 @@ MARK = "----"
 _WORD = re.compile(r'"(?:[^"\\]|\\.)*"|\S+')
 
 
-class Step(msgspec.Struct, frozen=True):
+class ScriptStep(msgspec.Struct, frozen=True):
     """One command of a script, understood.
 
     Attributes:
@@ -55,7 +55,7 @@ class Block(msgspec.Struct, frozen=True):
     """
 
     source: tuple[str, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[ScriptStep, ...]
     expected: tuple[str, ...]
 
 
@@ -110,7 +110,7 @@ class _Reading:
         self._commands = commands
         self._blocks: list[Block] = []
         self._source: list[str] = []
-        self._steps: list[Step] = []
+        self._steps: list[ScriptStep] = []
         self._begun = False
         self._expected: list[str] | None = None
         self._head: Line | None = None
@@ -164,7 +164,7 @@ class _Reading:
                 self._report(misuse)
         else:
             command, arguments, options = found
-            self._steps.append(Step(head, command, arguments, options))
+            self._steps.append(ScriptStep(head, command, arguments, options))
 
     def _end_block(self) -> None:
         block = Block(tuple(self._source), tuple(self._steps), tuple(self._expected or ()))

@@ -29,7 +29,7 @@ from lehr.store.sqlite import SqliteStore
 from lehr.testing.sim.dice import Dice
 from lehr.testing.sim.harness import Harness
 from lehr.testing.sim.process import Process
-from lehr.testing.sim.production import TRAITS, Kind
+from lehr.testing.sim.production import TRAITS, SimulatedType
 from lehr.testing.sim.script_assets import Entry
 from lehr.testing.sim.source import files
 from lehr.testing.sim.things import THINGS
@@ -83,7 +83,7 @@ class ExtraTypes(msgspec.Struct, frozen=True):
     """
 
     types: tuple[AssetType, ...] = ()
-    kinds: tuple[Kind, ...] = ()
+    kinds: tuple[SimulatedType, ...] = ()
     checks: Callable[[], Sequence[CheckPlugin]] = tuple
 
 
@@ -159,7 +159,7 @@ class ScriptHarness(Harness):
     async def start(self) -> None:
         """Start a control plane next to the existing ones."""
         process = self.add_process(self.settings.seed * 1000 + len(self.processes) + 1)
-        process.plane.listeners.append(self._heard)
+        process.plane.listeners.append(self._note_attempt)
         if self.crashing is not None:
             self.crash(process, *self.crashing)
             self.crashing = None
@@ -170,7 +170,7 @@ class ScriptHarness(Harness):
         except LehrError as error:
             raise LehrError(f"{process.name} cannot start", why=str(error)) from error
 
-    def _heard(self, attempt: Attempt) -> None:
+    def _note_attempt(self, attempt: Attempt) -> None:
         refused = attempt.publication in (Publication.REFUSED, Publication.UNREADABLE)
         if refused and not self.refused:
             stays = f"{attempt.partition}@{attempt.sequence}" if attempt.sequence else "nothing"

@@ -11,7 +11,7 @@ import msgspec
 from lehr.base.diagnostics import Diagnostic
 from lehr.base.errors import LehrError
 from lehr.testing.sim import script, script_people, script_world
-from lehr.testing.sim.script import Script, Step
+from lehr.testing.sim.script import Script, ScriptStep
 from lehr.testing.sim.script_commands import Misuse
 from lehr.testing.sim.script_harness import ExtraTypes, ScriptHarness, WorldSettings
 from lehr.testing.virtual import run
@@ -81,12 +81,12 @@ def play(found: Script, folder: Path, extra: ExtraTypes | None = None) -> Played
     return Played(found, tuple(outputs), tuple(failures))
 
 
-async def _block(harness: ScriptHarness, steps: Sequence[Step]) -> list[str]:
+async def _block(harness: ScriptHarness, steps: Sequence[ScriptStep]) -> list[str]:
     lines: list[str] = []
     for step in steps:
         try:
-            said = await step.command.carry_out(harness, *step.arguments, **step.options)
-            lines += [harness.named(line) for line in said or ()]
+            output = await step.command.carry_out(harness, *step.arguments, **step.options)
+            lines += [harness.named(line) for line in output or ()]
         except LehrError as error:
             lines.append(f"refused: {error}")
         lines += harness.happened()

@@ -58,13 +58,13 @@ async def truncate(harness: ScriptHarness, path: str) -> None:
 
 
 async def empty(harness: ScriptHarness) -> None:
-    """Leave nothing in the source but its workspace file; `mend` brings everything back."""
+    """Leave nothing in the source but its workspace file; `repair` brings everything back."""
     workspace = {path: content for path, content in harness.contents.items() if path == "lehr.yaml"}
     await harness.edit(workspace, "the source is empty")
 
 
 async def double(harness: ScriptHarness, path: str) -> None:
-    """Put a file of the source there a second time, under another name; `mend` takes it away."""
+    """Put a file of the source there a second time, under another name; `repair` takes it away."""
     copy = f"assets/copy-of-{path.rsplit('/', 1)[-1]}"
     await harness.edit({**harness.contents, copy: _content(harness, path)}, f"{path} is there twice")
 
@@ -76,14 +76,14 @@ def _content(harness: ScriptHarness, path: str) -> bytes:
     return content
 
 
-async def mend(harness: ScriptHarness) -> None:
+async def repair(harness: ScriptHarness) -> None:
     """Bring the source back to what was committed last."""
     harness.repository.unreadable = False
     await harness.edit(harness.contents, "the source is repaired")
 
 
 async def lose(harness: ScriptHarness) -> None:
-    """Make the source unreadable, until `mend`."""
+    """Make the source unreadable, until `repair`."""
     harness.repository.unreadable = True
     await harness.edit(harness.contents, "the source cannot be read")
 
@@ -121,15 +121,15 @@ async def expect(harness: ScriptHarness, asset: str, status: Status, reason: str
     with harness.reading() as reading:
         found = reading.records.standing(key)
     if found is None:
-        stands = f"{asset} had no turn yet"
+        state = f"{asset} had no turn yet"
     else:
         condition = found.condition
         if condition.status is status and reason in (None, condition.reason):
             return None
-        stands = f"{asset} is {condition.status} {condition.reason}"
-    said = f"{stands}, not {' '.join(item for item in (status, reason) if item)}"
-    harness.failures.append(said)
-    return (f"FAILED  {said}",)
+        state = f"{asset} is {condition.status} {condition.reason}"
+    failure = f"{state}, not {' '.join(item for item in (status, reason) if item)}"
+    harness.failures.append(failure)
+    return (f"FAILED  {failure}",)
 
 
 async def why(harness: ScriptHarness, asset: str) -> Said:
@@ -252,9 +252,9 @@ async def heal(harness: ScriptHarness, asset: str | None) -> None:
 
 async def store(harness: ScriptHarness, what: str) -> None:
     """Make the control plane's store refuse writes (`fail`), refuse reads (`unreadable`) or show the
-    past (`lag`); `mend` makes those of all control planes work again.
+    past (`lag`); `repair` makes those of all control planes work again.
     """
-    if what == "mend":
+    if what == "repair":
         for process in harness.running:
             process.store.out_of_order = process.store.unreadable = False
             process.store.catch_up()
@@ -335,7 +335,7 @@ COMMANDS = (
     Command("double PATH", double),
     Command("empty", empty),
     Command("lose", lose),
-    Command("mend", mend),
+    Command("repair", repair),
     Command("advance TIME", advance),
     Command("settle [TIME]", settle),
     Command("clock JUMP", clock),
@@ -355,7 +355,7 @@ COMMANDS = (
     Command("slow look TIME ASSET", slow_look),
     Command("unreachable", unreachable),
     Command("heal [ASSET]", heal),
-    Command("store fail|unreadable|lag|mend", store),
+    Command("store fail|unreadable|lag|repair", store),
     Command("damage ASSET", damage),
     Command("crash before|after WRITE", crash),
     Command("kill", kill),

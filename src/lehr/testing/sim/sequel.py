@@ -9,7 +9,7 @@ from __future__ import annotations
 from lehr.control.messages import Retry
 from lehr.testing.sim import people, removal_encounters
 from lehr.testing.sim.dice import Dice
-from lehr.testing.sim.final_phase import come_to_rest, settle, standing
+from lehr.testing.sim.final_phase import blocking_controls, come_to_rest, settle
 from lehr.testing.sim.random_harness import RandomHarness, Step
 from lehr.testing.sim.sequel_encounters import ENCOUNTERS, LAST
 from lehr.testing.sim.verdict import judge
@@ -63,7 +63,7 @@ async def _calm(harness: RandomHarness) -> None:
     harness.production.seconds, harness.production.looking = 1.0, {}
     harness.intent.calm()
     harness.edit()
-    for control in standing(harness):
+    for control in blocking_controls(harness):
         await people.lift(harness, control)
     await settle(harness)
     await come_to_rest(harness)

@@ -50,7 +50,7 @@ class Repository:
     Attributes:
         newest: the revision that is there now.
         unreadable: True while it cannot be read.
-        telling: False while edits are not announced.
+        announcing: False while edits are not announced.
         past: every revision that was there, oldest first.
         garble: text that cannot be encoded, if its errors contain such text.
         kept: revisions that incarnations were made from.
@@ -59,7 +59,7 @@ class Repository:
     def __init__(self, trace: Trace) -> None:
         self.newest = files({})
         self.unreadable = False
-        self.telling = True
+        self.announcing = True
         self.past: list[str] = []
         self.kept: set[str] = set()
         self._trace = trace
@@ -86,7 +86,7 @@ class Repository:
         self.newest = files(contents)
         self.past.append(self.newest.revision.revision)
         self._trace.note("edit", what)
-        self.tell()
+        self.announce()
 
     @contextlib.contextmanager
     def lost(self) -> Iterator[None]:
@@ -96,16 +96,16 @@ class Repository:
             yield
         finally:
             self.unreadable = False
-            self.tell()
+            self.announce()
 
     @property
     def followed(self) -> bool:
         """True while there are readers to notify."""
         return bool(self._readers)
 
-    def tell(self) -> None:
+    def announce(self) -> None:
         """Notify every reader that there may be something new."""
-        for reader in self._readers if self.telling else ():
+        for reader in self._readers if self.announcing else ():
             reader.set()
 
     @contextlib.contextmanager

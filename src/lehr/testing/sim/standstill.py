@@ -48,9 +48,9 @@ def complaints(harness: RandomHarness) -> set[str]:
         last = harness.witness.last(id)
         if condition is None or decision is None or last is None or last.type != THING:
             continue
-        stands = f"{id} is {condition.status} {condition.reason}"
+        state = f"{id} is {condition.status} {condition.reason}"
         found.update(
-            f"{rule}: {stands} since {decision.at:.1f}, and {what}"
+            f"{rule}: {state} since {decision.at:.1f}, and {what}"
             for rule, what in (
                 *_promise(harness, id, condition),
                 *_hold(harness, last, decision, condition),
@@ -87,12 +87,12 @@ def _hold(  # noqa: C901 - one case for each reason
     harness: RandomHarness, last: Asset, decision: Decision, condition: Condition
 ) -> Iterator[Complaint]:
     """I7: whatever holds it is there."""
-    standing, declared = harness.witness.standing, harness.witness.declared
+    active_control, declared = harness.witness.active_control, harness.witness.declared
     id, now = last.id, harness.clock.now()
     match condition.reason:
-        case Reason.PAUSED if standing(ControlKind.PAUSE, last, now) is None:
+        case Reason.PAUSED if active_control(ControlKind.PAUSE, last, now) is None:
             yield "I7", "no pause is active"
-        case Reason.PINNED_TO_NOTHING if standing(ControlKind.PIN, last, now) is None:
+        case Reason.PINNED_TO_NOTHING if active_control(ControlKind.PIN, last, now) is None:
             yield "I7", "no pin is active"
         case Reason.OBSERVE_ONLY if not declared("lehr.ObserveOnly", last, now):
             yield "I7", "nothing declares that it is only observed"
@@ -180,7 +180,7 @@ def _asked_in_vain(harness: RandomHarness, id: str, condition: Condition) -> boo
 
 def _in_force(harness: RandomHarness, last: Asset) -> Asset:
     """The version of an asset that counts now: its last one, or that of its pin."""
-    pin = harness.witness.standing(ControlKind.PIN, last, harness.clock.now())
+    pin = harness.witness.active_control(ControlKind.PIN, last, harness.clock.now())
     return last if pin is None else harness.witness.assets(pin.incarnation or 0).get(last.id, last)
 
 
@@ -192,7 +192,7 @@ def _is_over(harness: RandomHarness, last: Asset, decision: Decision, verdict: V
     pinned = _in_force(harness, last)
     if verdict.reason == Reason.FROZEN:
         return not any(
-            witness.standing(ControlKind.FREEZE, asset, now) is not None
+            witness.active_control(ControlKind.FREEZE, asset, now) is not None
             or witness.declared("lehr.Freeze", asset, now)
             for asset in (last, content, pinned)
         )
@@ -211,7 +211,7 @@ def _as_pinned_now(harness: RandomHarness, last: Asset, decision: Decision) -> D
 
     A turn under a pin that was set or lifted since is not recorded if it waits for the same.
     """
-    pin = harness.witness.standing(ControlKind.PIN, last, harness.clock.now())
+    pin = harness.witness.active_control(ControlKind.PIN, last, harness.clock.now())
     evidence = {name: value for name, value in decision.evidence.items() if name != "pin"}
     if pin is None:
         return replace(decision, evidence=evidence)
@@ -282,7 +282,7 @@ def _unaware(harness: RandomHarness, decision: Decision, waiting: list[Verdict])
         condition, last = harness.process.condition(id), harness.witness.last(id)
         if condition is None or condition.reason != Reason.AS_INTENDED or last is None:
             continue
-        pinned = harness.witness.standing(ControlKind.PIN, last, harness.clock.now()) is not None
+        pinned = harness.witness.active_control(ControlKind.PIN, last, harness.clock.now()) is not None
         faulty = id in harness.production.look_faults
         if not pinned and not faulty and _differs(harness, decision, id):
             yield "I7", f"{id}, which it waits for, does not know that it differs"
@@ -299,7 +299,7 @@ def _intent(harness: RandomHarness, last: Asset, condition: Condition) -> Iterat
     assets = witness.assets()
     if condition.status is Status.ORPHANED and id in assets:
         yield "I8", "intent has it"
-    if (pin := witness.standing(ControlKind.PIN, last, harness.clock.now())) is not None:
+    if (pin := witness.active_control(ControlKind.PIN, last, harness.clock.now())) is not None:
         yield from _pinned(harness, pin, last, condition)
         return
     if condition.status is Status.TURNED_DOWN and witness.turndown(last) is None:

@@ -9,7 +9,7 @@ from lehr.model.asset import Asset, AssetId
 from lehr.model.diff import Effects, Goal, Target
 from lehr.model.types import Registry
 from lehr.sdk.plugin import Reader
-from lehr.testing.sim.production import Kind
+from lehr.testing.sim.production import SimulatedType
 from lehr.testing.world import THING, Thing
 
 
@@ -39,4 +39,4 @@ def _number(value: Any) -> int:
     return int(value) if isinstance(value, str) and value.isdigit() else 0
 
 
-THINGS = Kind(THING, _intended, _effects)
+THINGS = SimulatedType(THING, _intended, _effects)

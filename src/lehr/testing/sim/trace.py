@@ -10,7 +10,7 @@ import msgspec
 from lehr.base.digest import Digest, digest_all
 
 
-class Event(msgspec.Struct, frozen=True):
+class TraceEvent(msgspec.Struct, frozen=True):
     """One thing that happened.
 
     Attributes:
@@ -27,11 +27,11 @@ class Trace:
     """Everything that happened in a run."""
 
     def __init__(self) -> None:
-        self.events: list[Event] = []
+        self.events: list[TraceEvent] = []
 
     def note(self, kind: str, text: str) -> None:
         """Add what happens now."""
-        self.events.append(Event(asyncio.get_running_loop().time(), kind, text))
+        self.events.append(TraceEvent(asyncio.get_running_loop().time(), kind, text))
 
     def digest(self) -> Digest:
         """Equal for runs in which exactly the same happened at the same times."""

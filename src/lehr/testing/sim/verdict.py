@@ -134,7 +134,7 @@ def _converged(harness: Harness, asset: Asset) -> Iterator[str]:
     if condition is None:
         yield f"I8: nothing is known of {asset.id}"
         return
-    stands = (condition.status, condition.reason)
+    state = (condition.status, condition.reason)
     observed = harness.production.values.get(asset.id)
     wanted: str | None = intended_value(harness.witness.assets(), asset.id, harness.registry)
     if harness.witness.turndown(asset) is None:
@@ -143,14 +143,14 @@ def _converged(harness: Harness, asset: Asset) -> Iterator[str]:
         expected = (Status.WAITING, Reason.STILL_REFERENCED)
     else:
         expected, wanted = (Status.TURNED_DOWN, Reason.REMOVED), None
-    if stands != expected:
-        yield f"I7: {asset.id} is {stands}, not {expected}: {condition.message}"
+    if state != expected:
+        yield f"I7: {asset.id} is {state}, not {expected}: {condition.message}"
     if (entry := harness.witness.ledger.get(asset.id)) is None:
-        yield f"I12: {asset.id} is {stands}, and is not in the ledger"
+        yield f"I12: {asset.id} is {state}, and is not in the ledger"
     elif (entry.goal is Goal.ABSENT) is not (wanted is None):
-        yield f"I12: {asset.id} is {stands}, and {entry.goal} in the ledger"
+        yield f"I12: {asset.id} is {state}, and {entry.goal} in the ledger"
     if observed != wanted:
-        yield f"I7: {asset.id} is {observed!r} in production, not {wanted!r}, with status {stands}"
+        yield f"I7: {asset.id} is {observed!r} in production, not {wanted!r}, with status {state}"
 
 
 def _departed(harness: Harness) -> list[str]:

@@ -164,7 +164,7 @@ class Witness:
         found = [asset for asset in versions if asset is not None and asset.type == THING]
         return found[-1] if found else None
 
-    def standing(self, kind: ControlKind, asset: Asset, now: float) -> Control | None:
+    def active_control(self, kind: ControlKind, asset: Asset, now: float) -> Control | None:
         """The last active control of `kind` over an asset."""
         # One that ends may have run out before the clock went back.
         found = [item for item in self._active(kind, asset, now) if not (self.jumped and item.expires_at)]
@@ -175,7 +175,7 @@ class Witness:
         return [
             item
             for item in self.controls.values()
-            if item.kind is kind and _stands(item, now) and selected(item.selector, asset)
+            if item.kind is kind and _is_active(item, now) and selected(item.selector, asset)
         ]
 
     def declared(self, type: str, asset: Asset, now: float) -> bool:
@@ -267,7 +267,7 @@ class Witness:
             if take is not None:
                 take(write, answer)
             if not isinstance(write, KeepLease | KeepHandle | ReturnLease):
-                self._trace.note("write", f"{type(write).__name__} {_told(write, answer)}")
+                self._trace.note("write", f"{type(write).__name__} {_write_summary(write, answer)}")
 
     def begins(self, target: Target, operation: Operation) -> None:
         """A push begins in production."""
@@ -346,7 +346,7 @@ class Witness:
         """A person got the answer that controls are lifted: those that were asked for, and no others."""
         asked = parse_selector(request.selector)
         for control in before:
-            if not _stands(control, now) or self.jumped:
+            if not _is_active(control, now) or self.jumped:
                 continue
             plain = not (control.selector.all or asked.types or asked.labels)
             plain = plain and not (control.selector.types or control.selector.labels)
@@ -412,7 +412,7 @@ class Witness:
         if pinned and self.jumped and self._has_pin_that_ends(last):
             return None  # whether the pin is active depends on the moment
         content = self.assets(operation.content).get(id)
-        pin = self.standing(ControlKind.PIN, last, operation.started_at)
+        pin = self.active_control(ControlKind.PIN, last, operation.started_at)
         if content is None:
             self.broken("I1", f"{id} is pushed from {operation.content}, which does not have it")
             return None
@@ -443,7 +443,7 @@ class Witness:
             (last, ControlKind.FREEZE, "lehr.Freeze"),
             (content, ControlKind.FREEZE, "lehr.Freeze"),
         ):
-            if (found := self.standing(kind, asset, now)) is not None:
+            if (found := self.active_control(kind, asset, now)) is not None:
                 self.broken("I3", f"{id} is pushed while control {found.id} is active")
             if self.declared(type, asset, now):
                 self.broken("I3", f"{id} is pushed while a {type} selects it")
@@ -490,7 +490,7 @@ class Witness:
             item.kind is ControlKind.APPROVAL
             and item.selector.ids == (operation.asset,)
             and item.diff_digest == diff.digest()
-            and _stands(item, operation.started_at)
+            and _is_active(item, operation.started_at)
             for item in self.controls.values()
         ):
             self.broken("I4", f"{operation.asset} is destroyed without an approval")
@@ -559,7 +559,7 @@ class Witness:
         return any(id not in item.assets for item in self.incarnations.values())
 
 
-def _stands(control: Control, now: float) -> bool:
+def _is_active(control: Control, now: float) -> bool:
     return control.expires_at is None or now < control.expires_at
 
 
@@ -592,6 +592,6 @@ def things(assets: Iterable[Asset]) -> list[Asset]:
     return [asset for asset in assets if asset.type == THING]
 
 
-def _told(write: Write, answer: object) -> str:
+def _write_summary(write: Write, answer: object) -> str:
     """The distinguishing part of a write, in a line: equal runs write the same."""
     return f"{short(digest(write))} {type(answer).__name__}"

@@ -12,7 +12,7 @@ from lehr.model.asset import Asset, AssetId, make_asset
 from lehr.model.diff import Change, Diff, Goal
 from lehr.model.types import Registry
 from lehr.plugins.balancer.compare import differences
-from lehr.plugins.balancer.envoy import Plan, render, subscription, version
+from lehr.plugins.balancer.envoy import EnvoyConfig, render, subscription, version
 from lehr.plugins.balancer.intent import plan_for, units
 from lehr.plugins.balancer.payload import LOAD_BALANCER, TYPES, LoadBalancer
 from lehr.plugins.balancer.running_state import NOTHING, Host, Running
@@ -34,13 +34,13 @@ def job(replicas: int) -> Asset:
     return make_asset(AssetId("job"), PROCESS, payload, {})
 
 
-def plan_of(*assets: Asset, goal: Goal = Goal.PRESENT) -> tuple[Plan, dict[str, int]]:
+def plan_of(*assets: Asset, goal: Goal = Goal.PRESENT) -> tuple[EnvoyConfig, dict[str, int]]:
     reader = FixedReader(assets, REGISTRY)
     plan = plan_for(target_of(assets[0], goal), reader, "/srv")
     return plan, units(plan, reader, assets[0].id)
 
 
-def as_planned(plan: Plan) -> tuple[dict[str, bytes], Running]:
+def as_planned(plan: EnvoyConfig) -> tuple[dict[str, bytes], Running]:
     """What there is once the plan has been brought about."""
     files = render(plan)
     weights = {pool.name: pool.weight for pool in plan.pools.values()} if plan.weighted else None
@@ -63,7 +63,7 @@ def as_planned(plan: Plan) -> tuple[dict[str, bytes], Running]:
     return files, running
 
 
-def changed(before: tuple[Plan, dict[str, int]], after: tuple[Plan, dict[str, int]]) -> Diff:
+def changed(before: tuple[EnvoyConfig, dict[str, int]], after: tuple[EnvoyConfig, dict[str, int]]) -> Diff:
     return differences(after[0], *as_planned(before[0]), after[1])
 
 
@@ -72,7 +72,7 @@ EU = balancer("eu", {"endpoints": ["127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3"]}
 US = balancer("us", {"endpoints": ["127.0.0.1:4", "127.0.0.1:5"]}, listen="127.0.0.1:82")
 
 
-def over(**weights: int) -> tuple[Plan, dict[str, int]]:
+def over(**weights: int) -> tuple[EnvoyConfig, dict[str, int]]:
     backends = {"balancers": [{"asset": name, "weight": weight} for name, weight in weights.items()]}
     return plan_of(balancer("global", backends), EU, US)
 

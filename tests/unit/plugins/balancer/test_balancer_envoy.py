@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from lehr.plugins.balancer.envoy import Plan, Pool, endpoints_file, render, subscription, version
+from lehr.plugins.balancer.envoy import EnvoyConfig, Pool, endpoints_file, render, subscription, version
 from lehr.plugins.balancer.payload import Backends, LoadBalancer
 
 GOLDEN = Path(__file__).with_name("golden")
@@ -22,8 +22,8 @@ EU = Pool("eu/balancer", 3, ("127.0.0.1:8001",), failover=("127.0.0.1:8002",))
 US = Pool("us/balancer", 1, ("127.0.0.1:8002",), draining=("127.0.0.1:8003",))
 
 
-def plan(*pools: Pool, **fields: Any) -> Plan:
-    return Plan("/srv/balancers/global", BALANCER, {pool.name: pool for pool in pools}, **fields)
+def plan(*pools: Pool, **fields: Any) -> EnvoyConfig:
+    return EnvoyConfig("/srv/balancers/global", BALANCER, {pool.name: pool for pool in pools}, **fields)
 
 
 def routes(files: dict[str, bytes]) -> list[dict[str, Any]]:

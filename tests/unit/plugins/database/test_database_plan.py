@@ -18,7 +18,7 @@ from lehr.plugins.database.plan import (
     DropIndex,
     DropTable,
     Edit,
-    Plan,
+    SchemaPlan,
     SetDefault,
     SetNullable,
     SetType,
@@ -47,7 +47,7 @@ def with_index(state: IndexState | None) -> TableState:
     return replace(PLAYS, indexes={} if state is None else {"by_title": state})
 
 
-def altered(before: ColumnState, after: ColumnState) -> Plan:
+def altered(before: ColumnState, after: ColumnState) -> SchemaPlan:
     return plan(catalogue(with_column(after)), catalogue(with_column(before)))
 
 
@@ -55,7 +55,7 @@ def kinds(edits: tuple[Edit, ...]) -> list[type[Edit]]:
     return [type(edit) for edit in edits]
 
 
-def paths(found: Plan) -> list[str]:
+def paths(found: SchemaPlan) -> list[str]:
     return [change.path for change in found.diff.changes]
 
 

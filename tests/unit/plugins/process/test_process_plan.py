@@ -10,7 +10,7 @@ import pytest
 from lehr.model.diff import Diff, Effects, Goal
 from lehr.plugins.process.observation import Health, LeftBehind, Observation, Program, State
 from lehr.plugins.process.payload import Process
-from lehr.plugins.process.plan import Action, Step, batches, differences, steps
+from lehr.plugins.process.plan import Action, ReplicaStep, batches, differences, steps
 from lehr.plugins.process.procfs import ProcessId
 from lehr.plugins.process.render import Replica, render
 
@@ -146,7 +146,7 @@ def test_ports_exchanged_in_a_cycle_evict_the_one_in_the_way() -> None:
 
     old, new = swapped(8000, 9001), swapped(8001, 9000)
     found = steps(new, Observation(running(old)), {}, Goal.PRESENT)
-    assert found == [Step(Action.ROLL, 0, evict=(1,)), Step(Action.ROLL, 1)]
+    assert found == [ReplicaStep(Action.ROLL, 0, evict=(1,)), ReplicaStep(Action.ROLL, 1)]
 
 
 def test_a_replica_in_another_group_moves() -> None:
@@ -169,7 +169,10 @@ def test_processes_of_a_dead_supervisord_still_serve_and_are_replaced_one_by_one
         ("replicas/1", "running", "running without supervisord"),
     ]
     assert found.effects.capacity == 0
-    assert steps(intended, observation, {}, Goal.PRESENT) == [Step(Action.ROLL, 0), Step(Action.ROLL, 1)]
+    assert steps(intended, observation, {}, Goal.PRESENT) == [
+        ReplicaStep(Action.ROLL, 0),
+        ReplicaStep(Action.ROLL, 1),
+    ]
 
 
 def test_fencing_stops_and_keeps_while_absence_removes() -> None:
@@ -189,9 +192,9 @@ def test_a_program_that_supervisord_would_start_again_is_not_yet_fenced() -> Non
 
 
 def test_only_starts_are_taken_together_and_never_the_first() -> None:
-    ordered = [Step(Action.START, index) for index in range(11)] + [
-        Step(Action.ROLL, 11),
-        Step(Action.ROLL, 12),
+    ordered = [ReplicaStep(Action.START, index) for index in range(11)] + [
+        ReplicaStep(Action.ROLL, 11),
+        ReplicaStep(Action.ROLL, 12),
     ]
     indices = [[step.index for step in batch] for batch in batches(ordered)]
     assert indices == [[0], [1, 2, 3, 4, 5, 6, 7, 8], [9, 10], [11], [12]]
@@ -254,4 +257,4 @@ def test_a_former_process_beside_the_replica_is_ended_with_it() -> None:
     assert changes(differences(replicas(1), found, {}, Goal.PRESENT)) == [
         ("replicas/0/former", None, "running")
     ]
-    assert steps(replicas(1), found, {}, Goal.PRESENT) == [Step(Action.ROLL, 0)]
+    assert steps(replicas(1), found, {}, Goal.PRESENT) == [ReplicaStep(Action.ROLL, 0)]

@@ -66,7 +66,7 @@ def check(db: Session, partition: Partition, advance: Advance) -> Iterator[Damag
                 yield Damage(f"{name} belongs to another row", f"it belongs to partition {found.partition}")
             for why in table.problems(db, bounds, found, tuple(columns)):
                 yield Damage(f"{name} contradicts other records", why)
-    yield from _words(db, partition, bounds)
+    yield from _control_version(db, partition, bounds)
 
 
 def check_reservations(db: Session) -> Iterator[Damage]:
@@ -82,7 +82,7 @@ def check_reservations(db: Session) -> Iterator[Damage]:
         )
 
 
-def _words(db: Session, partition: Partition, bounds: _Bounds) -> Iterator[Damage]:
+def _control_version(db: Session, partition: Partition, bounds: _Bounds) -> Iterator[Damage]:
     given, lifted = db.execute(
         "SELECT count(*), count(lifted_at) FROM control WHERE partition = ?", (partition,)
     ).fetchone()

@@ -37,10 +37,10 @@ async def output_of_production_is_safe_to_show(subject: Subject) -> None:
     await subject.apply(subject.asset)
     for parts in _talks(subject.secret.encode()):
         with logged() as lines, subject.talk(parts):
-            said = await _said(subject)
+            reported = await _reported(subject)
             await subject.restart()
-            said += await _said(subject)
-        for text in said:
+            reported += await _reported(subject)
+        for text in reported:
             hold(len(text) <= _MOST_CHARACTERS, f"messages are short, unlike {len(text)} characters")
             hold(text.isprintable(), f"messages are printable, unlike {text!r}")
         for line in lines:
@@ -75,25 +75,25 @@ def _cut_at_likely_limits(secret: bytes, half: int) -> bytes:
     return bytes(output)
 
 
-async def _said(subject: Subject) -> list[str]:
+async def _reported(subject: Subject) -> list[str]:
     """Everything that the plugin reports of production with output."""
-    said: list[str] = []
+    reported: list[str] = []
     found: Diff | None = None
     outcome: Outcome | None = None
     push = subject.begin(Aim(subject.asset))
     try:
         found = await subject.diff(subject.asset)
-        said += _texts(msgspec.to_builtins(found))
+        reported += _texts(msgspec.to_builtins(found))
     except LehrError as error:
-        said += (error.what, error.why, error.fix)
+        reported += (error.what, error.why, error.fix)
     try:
         outcome = await subject.push(subject.asset, push=push)
-        said.append(outcome.message)
+        reported.append(outcome.message)
     except LehrError as error:
-        said += (error.what, error.why, error.fix)
+        reported += (error.what, error.why, error.fix)
     is_well = found is not None and found.empty and outcome is not None and outcome.result is Result.DONE
     hold(not is_well, "production that answers but is unhealthy shows in the diff or in the outcome")
-    return [*said, *push.messages]
+    return [*reported, *push.messages]
 
 
 def _texts(document: Any) -> Iterator[str]:

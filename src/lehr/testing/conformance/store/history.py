@@ -158,10 +158,10 @@ def controls_stand_until_lifted_or_run_out(store: Store) -> None:
     commit(store, SetControl(control("c1")))
     commit(store, SetControl(control("c2", expires_at=NOW + 10)))
     commit(store, SetControl(control("c0", partition=OTHER)))
-    hold(_standing(store, NOW) == ["c1", "c2"], "both are active")
-    hold(_standing(store, NOW + 10) == ["c1"], "one runs out at its time")
+    hold(_active_controls(store, NOW) == ["c1", "c2"], "both are active")
+    hold(_active_controls(store, NOW + 10) == ["c1"], "one runs out at its time")
     hold(commit(store, LiftControl(PARTITION, "c1", NOW)) is True, "lifting answers that it was active")
-    hold(_standing(store, NOW) == ["c2"], "a lifted one is not active")
+    hold(_active_controls(store, NOW) == ["c2"], "a lifted one is not active")
     hold(commit(store, LiftControl(PARTITION, "c1", NOW)) is False, "it is lifted once")
     hold(
         commit(store, LiftControl(PARTITION, "never", NOW)) is False,
@@ -224,5 +224,5 @@ def commands_are_kept_for_ever(store: Store) -> None:
     hold(store.records.audit(OTHER) == [], "another partition has its own")
 
 
-def _standing(store: Store, now: float) -> list[str]:
+def _active_controls(store: Store, now: float) -> list[str]:
     return [item.id for item in store.records.controls(PARTITION, now)[1]]

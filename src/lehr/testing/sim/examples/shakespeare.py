@@ -25,7 +25,7 @@ from lehr.plugins.process.payload import PROCESS
 from lehr.plugins.process.payload import Process as Job
 from lehr.sdk.plugin import Reader
 from lehr.testing.sim.plans.scenario import Drift, Editor, Order, Scenario, Step, workspace
-from lehr.testing.sim.production import Kind
+from lehr.testing.sim.production import SimulatedType
 
 _CLUSTERS = """\
   eu: {replicas: 3, ports: 8410}
@@ -111,11 +111,11 @@ def _present(value: Any) -> Mapping[str, Any]:
 
 
 KINDS = (
-    Kind(FILE, _file),
-    Kind(COMMAND, _command),
-    Kind(PROCESS, _job, _job_effects),
-    Kind(LOAD_BALANCER, _balancer, _balancer_effects),
-    Kind(DATABASE_SCHEMA, _schema, _schema_effects),
+    SimulatedType(FILE, _file),
+    SimulatedType(COMMAND, _command),
+    SimulatedType(PROCESS, _job, _job_effects),
+    SimulatedType(LOAD_BALANCER, _balancer, _balancer_effects),
+    SimulatedType(DATABASE_SCHEMA, _schema, _schema_effects),
 )
 """Production of the example's types."""
 

@@ -37,7 +37,7 @@ _ENDED_BY: dict[int, str] = {signal.SIGVTALRM: "computes for ever", signal.SIGAL
 _LAST_WORDS = 3
 
 
-class Finding(msgspec.Struct, frozen=True):
+class MutationResult(msgspec.Struct, frozen=True):
     """Result for a mutation.
 
     Attributes:
@@ -113,7 +113,7 @@ async def judge(
     longest: float = LONGEST,
     *,
     from_scratch: bool = False,
-) -> Finding:
+) -> MutationResult:
     """Play what found `mutation` last, then the cases `played` in `jobs` processes, until one goes wrong.
 
     Of several, the finding names the first, so that it is the same each time.
@@ -140,7 +140,7 @@ async def judge(
                 case, violations = cases_of[first], hunt.broken[first]
                 break
     seconds = round(clock.monotonic() - began, 1)
-    return Finding(mutation.name, mutation.bug, case, violations, tried, seconds)
+    return MutationResult(mutation.name, mutation.bug, case, violations, tried, seconds)
 
 
 @contextlib.contextmanager
@@ -216,12 +216,12 @@ class _Hunt:
             with contextlib.suppress(ProcessLookupError):
                 process.kill()
             await process.wait()
-            said = await complaints
+            output = await complaints
         if under_way is None:
-            raise PatchError("the changed program cannot be imported", why=said)
+            raise PatchError("the changed program cannot be imported", why=output)
         code = process.returncode or 0
         if code or under_way != numbers[-1]:
-            how = _ENDED_BY.get(-code) or f"ends the process: {said or code}"
+            how = _ENDED_BY.get(-code) or f"ends the process: {output or code}"
             self.broken[under_way] = (f"I7: it {how}",)
 
     async def _listen(self, process: asyncio.subprocess.Process, numbers: Sequence[int]) -> int | None:
@@ -271,16 +271,16 @@ async def judge_all(
     jobs: int,
     *,
     from_scratch: bool = False,
-) -> AsyncIterator[Finding]:
+) -> AsyncIterator[MutationResult]:
     """Judge many, `jobs` at a time, in whatever order they end."""
     free = asyncio.Semaphore(jobs)
 
-    async def one(mutation: Mutation) -> Finding:
+    async def one(mutation: Mutation) -> MutationResult:
         async with free:
             try:
                 return await judge(mutation, played, clock, from_scratch=from_scratch)
             except PatchError as error:
-                return Finding(mutation.name, mutation.bug, None, (), 0, 0.0, str(error))
+                return MutationResult(mutation.name, mutation.bug, None, (), 0, 0.0, str(error))
 
     tasks = [asyncio.create_task(one(mutation)) for mutation in mutations]
     try:
@@ -300,13 +300,13 @@ def show(mutation: Mutation, case: str) -> None:
     """
     kind, _, argument = case.partition(" ")
     scenario, _, name = argument.partition(":")
-    told = {
+    arguments = {
         "seed": ["show", argument],
         "scenario": ["play", argument],
         "plan": ["plans", scenario, "--only", name, "--show"],
         "test": [],
     }[kind]
     with mutated(mutation) as folder:
-        command = [sys.executable, "-m", "lehr", "sim", *told] if told else player.testing(argument)
-        where = folder if told else REPOSITORY
+        command = [sys.executable, "-m", "lehr", "sim", *arguments] if arguments else player.testing(argument)
+        where = folder if arguments else REPOSITORY
         subprocess.run(command, cwd=where, env=environment(folder), check=False)

@@ -64,13 +64,15 @@ def mutation(text: str, name: str) -> Mutation:
             raise PatchError(f"{path} is not a module of the package `lehr`", fix="change only src/lehr")
         if path.startswith(_JUDGE):
             raise PatchError(f"{path} is part of the judge", fix="change what it judges")
-    said = {word.lower(): _said(text, word) for word in ("Bug", "Thought", "Breaks", "Outside", "Found")}
-    return Mutation(name, diff=diff, paths=paths, **said)
+    header = {
+        word.lower(): _header_text(text, word) for word in ("Bug", "Thought", "Breaks", "Outside", "Found")
+    }
+    return Mutation(name, diff=diff, paths=paths, **header)
 
 
-def _said(text: str, word: str) -> str:
+def _header_text(text: str, word: str) -> str:
     """The header's text under `word`, in one line."""
-    said: list[str] = []
+    header: list[str] = []
     current = ""
     for line in text.splitlines():
         if not line.startswith("#"):
@@ -79,8 +81,8 @@ def _said(text: str, word: str) -> str:
             current = found[1]
             line = f"# {found[2]}"  # noqa: PLW2901 - the rest of the line is read as the others
         if current == word:
-            said.append(line[1:].strip())
-    return " ".join(said)
+            header.append(line[1:].strip())
+    return " ".join(header)
 
 
 def from_file(path: Path) -> Mutation:

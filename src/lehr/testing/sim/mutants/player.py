@@ -20,7 +20,7 @@ import msgspec
 
 from lehr.testing.sim import script_play, suite
 from lehr.testing.sim.plans.campaign import Campaign, campaign, judge
-from lehr.testing.sim.plans.plan import Plan
+from lehr.testing.sim.plans.plan import FaultPlan
 
 READY = b"ready"
 """The first line: everything needed could be imported."""
@@ -46,18 +46,18 @@ def main() -> None:
     """Play the cases of standard input."""
     longest = float(sys.argv[1])
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
-    _say(READY)
+    _print_line(READY)
     for number, case in enumerate(sys.stdin.read().splitlines()):
-        _say(msgspec.json.encode(Line(number)))
+        _print_line(msgspec.json.encode(Line(number)))
         # Nothing catches these signals: whatever loops for ever, the process ends.
         signal.setitimer(signal.ITIMER_VIRTUAL, longest)
         signal.setitimer(signal.ITIMER_REAL, _WALL_SECONDS)
         kind, _, argument = case.partition(" ")
         violations = _PLAY[kind](argument)
-        _say(msgspec.json.encode(Line(number, tuple(violations[:_MOST]))))
+        _print_line(msgspec.json.encode(Line(number, tuple(violations[:_MOST]))))
 
 
-def _say(line: bytes) -> None:
+def _print_line(line: bytes) -> None:
     sys.stdout.buffer.write(line + b"\n")
     sys.stdout.buffer.flush()
 
@@ -92,7 +92,7 @@ def _plan(argument: str) -> Sequence[str]:
     return _first_alarm(scenario, lambda found: found.selected(name)[:1])
 
 
-def _first_alarm(scenario: str, chosen: Callable[[Campaign], Sequence[Plan]]) -> Sequence[str]:
+def _first_alarm(scenario: str, chosen: Callable[[Campaign], Sequence[FaultPlan]]) -> Sequence[str]:
     try:
         found = campaign(scenario)
         for plan in chosen(found):

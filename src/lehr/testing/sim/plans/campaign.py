@@ -10,7 +10,7 @@ import msgspec
 from lehr.base.errors import LehrError
 from lehr.sdk.plugin import Fencing
 from lehr.testing.sim.examples import SCENARIOS
-from lehr.testing.sim.plans.plan import Plan, Reference
+from lehr.testing.sim.plans.plan import FaultPlan, Reference
 from lehr.testing.sim.plans.plan_harness import PlanHarness
 from lehr.testing.sim.plans.planning import plans_of
 from lehr.testing.sim.plans.pruning import Pruned, prune
@@ -29,7 +29,7 @@ class Judged(msgspec.Struct, frozen=True):
         seconds: of virtual time.
     """
 
-    plan: Plan
+    plan: FaultPlan
     alarms: tuple[str, ...]
     seconds: float
 
@@ -41,7 +41,7 @@ class Campaign(msgspec.Struct, frozen=True):
     reference: Reference
     plans: Pruned
 
-    def selected(self, only: str) -> list[Plan]:
+    def selected(self, only: str) -> list[FaultPlan]:
         """Plans whose name contains `only`; if one has just this name, that one, pruned or not."""
         pruned = [plan for plan, _reason in self.plans.pruned]
         exact = [plan for plan in (*self.plans.played, *pruned) if plan.name == only]
@@ -59,18 +59,18 @@ def campaign(scenario: str, fencing: Fencing = Fencing.NATIVE) -> Campaign:
     return Campaign(scenario, reference, prune(plans, reference))
 
 
-def judge(campaign: Campaign, plan: Plan) -> Judged:
+def judge(campaign: Campaign, plan: FaultPlan) -> Judged:
     """PlanHarness one plan."""
     play = played(campaign, plan)
     return Judged(plan, tuple(play.alarms), play.trace.events[-1].at)
 
 
-def played(campaign: Campaign, plan: Plan) -> PlanHarness:
+def played(campaign: Campaign, plan: FaultPlan) -> PlanHarness:
     """The run of one plan, to show its story."""
     return _run(campaign.scenario, plan, campaign.reference)
 
 
-def judge_all(campaign: Campaign, plans: Sequence[Plan], jobs: int) -> Iterator[Judged]:
+def judge_all(campaign: Campaign, plans: Sequence[FaultPlan], jobs: int) -> Iterator[Judged]:
     """PlanHarness many plans in `jobs` processes, in whatever order they end."""
     yield from spread(functools.partial(judge, campaign), plans, jobs if len(plans) > _FEW else 1)
 
@@ -95,7 +95,7 @@ _registry = functools.cache(registry)
 
 
 def _run(
-    scenario: str, plan: Plan | None, reference: Reference | None, fencing: Fencing = Fencing.NATIVE
+    scenario: str, plan: FaultPlan | None, reference: Reference | None, fencing: Fencing = Fencing.NATIVE
 ) -> PlanHarness:
     """A run to its end; without a plan and a reference, it is the reference."""
     with scratch() as folder, silence():

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from lehr.testing.sim.plans.plan import Fault, Plan
+from lehr.testing.sim.plans.plan import Fault, FaultPlan
 
 _WORKSPACE = "lehr.yaml"
 
 
-def damaged(contents: Mapping[str, bytes], plan: Plan) -> dict[str, bytes]:
+def damaged(contents: Mapping[str, bytes], plan: FaultPlan) -> dict[str, bytes]:
     """`contents` as the fault of `plan` leaves them."""
     found = dict(contents)
     match plan.fault:

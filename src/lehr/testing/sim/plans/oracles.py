@@ -24,7 +24,7 @@ def unlike(expected: Rest, found: Rest, conditions: Mapping[str, Condition]) -> 
     lines = [
         *_each("production of", expected.production, found.production),
         *_each("the ledger of", expected.ledger, found.ledger),
-        *_each("the condition of", expected.standing, found.standing, conditions),
+        *_each("the condition of", expected.conditions, found.conditions, conditions),
     ]
     if expected.incarnation != found.incarnation:
         lines.append(f"the newest incarnation has digest {found.incarnation}, not {expected.incarnation}")
@@ -46,8 +46,8 @@ def differences(expected: Way, found: Way) -> list[str]:
         if one == other:
             continue
         counts = before.get(id, Counter()) == after.get(id, Counter())
-        said = "went through other values" if counts else f"was {_said(after.get(id))}"
-        lines.append(f"on the way, {id} {said}: {_values(other)}; without the fault: {_values(one)}")
+        difference = "went through other values" if counts else f"was {_counts_text(after.get(id))}"
+        lines.append(f"on the way, {id} {difference}: {_values(other)}; without the fault: {_values(one)}")
     return lines
 
 
@@ -69,7 +69,7 @@ def _kinds(values: Sequence[Any]) -> Iterator[str]:
         before = value
 
 
-def _said(counts: Counter[str] | None) -> str:
+def _counts_text(counts: Counter[str] | None) -> str:
     found = [f"{kind} {count}x" for kind, count in sorted((counts or Counter()).items())]
     return ", ".join(found) or "never touched"
 

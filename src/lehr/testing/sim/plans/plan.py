@@ -107,7 +107,7 @@ class Point(msgspec.Struct, frozen=True, kw_only=True):
     revision: str = ""
 
 
-class Plan(msgspec.Struct, frozen=True):
+class FaultPlan(msgspec.Struct, frozen=True):
     """One fault at one point: the input of a run.
 
     Attributes:
@@ -144,14 +144,14 @@ class Rest(msgspec.Struct, frozen=True):
     Attributes:
         production: its values, by asset.
         ledger: (content digest, goal) by asset.
-        standing: (status, reason) by asset.
+        conditions: (status, reason) by asset.
         incarnation: digest of the newest one.
         open: assets with an operation that has not ended.
     """
 
     production: dict[str, Any]
     ledger: dict[str, tuple[str, str]]
-    standing: dict[str, tuple[str, str]]
+    conditions: dict[str, tuple[str, str]]
     incarnation: str
     open: tuple[str, ...] = ()
 

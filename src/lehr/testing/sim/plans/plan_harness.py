@@ -20,7 +20,7 @@ from lehr.sdk.plugin import Fencing
 from lehr.testing.sim.dice import Dice
 from lehr.testing.sim.harness import Harness
 from lehr.testing.sim.plans.oracles import differences, strays, unlike
-from lehr.testing.sim.plans.plan import Fault, Plan, Reference, Rest
+from lehr.testing.sim.plans.plan import Fault, FaultPlan, Reference, Rest
 from lehr.testing.sim.plans.saboteur import (
     SabotagedProduction,
     SabotagedRepository,
@@ -78,7 +78,7 @@ class PlanHarness(Harness):
         scenario: Scenario,
         registry: Registry,
         folder: Path,
-        plan: Plan | None = None,
+        plan: FaultPlan | None = None,
         reference: Reference | None = None,
         fencing: Fencing = Fencing.NATIVE,
     ) -> None:
@@ -235,7 +235,7 @@ class PlanHarness(Harness):
     async def _help(self, expected: Rest) -> None:
         """Do what `unblock` asks people for, where the reference is further."""
         for id, condition in sorted(self.witness.conditions.items()):
-            if expected.standing.get(id) == (condition.status, condition.reason):
+            if expected.conditions.get(id) == (condition.status, condition.reason):
                 continue
             if "lehr retry" in condition.unblock:
                 await self._order(Retry(selector=id))
@@ -281,7 +281,7 @@ class PlanHarness(Harness):
         return Rest(
             dict(self.production.values),
             self.witness.entries(),
-            self.witness.standing_of_all(),
+            self.witness.all_conditions(),
             self.witness.incarnation,
             tuple(self.witness.open),
         )

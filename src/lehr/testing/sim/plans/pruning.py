@@ -15,7 +15,7 @@ from collections.abc import Callable, Hashable, Sequence
 import msgspec
 
 from lehr.sdk.plugin import Fencing
-from lehr.testing.sim.plans.plan import Fault, Plan, Point, Reference, Where
+from lehr.testing.sim.plans.plan import Fault, FaultPlan, Point, Reference, Where
 
 
 class Pruned(msgspec.Struct, frozen=True):
@@ -27,8 +27,8 @@ class Pruned(msgspec.Struct, frozen=True):
         states: number of different states in which the faults of those strike.
     """
 
-    played: tuple[Plan, ...]
-    pruned: tuple[tuple[Plan, str], ...]
+    played: tuple[FaultPlan, ...]
+    pruned: tuple[tuple[FaultPlan, str], ...]
     states: int
 
 
@@ -40,7 +40,7 @@ class Points:
         self.fencing = reference.fencing
         self._by_place = {(point.where, point.number): point for point in reference.points}
 
-    def of(self, plan: Plan) -> Point:
+    def of(self, plan: FaultPlan) -> Point:
         """Where the fault of `plan` strikes."""
         return self._by_place[plan.where, plan.number]
 
@@ -49,18 +49,18 @@ class Points:
         return [self._by_place[Where.COMMIT, number] for number in range(first, last + 1)]
 
 
-Rule = Callable[[Plan, Points], str | None]
-Key = Callable[[Plan, Points], Hashable | None]
+Rule = Callable[[FaultPlan, Points], str | None]
+Key = Callable[[FaultPlan, Points], Hashable | None]
 
 
-def nobody_beside(plan: Plan, points: Points) -> str | None:
+def no_second_plane(plan: FaultPlan, points: Points) -> str | None:
     """Without native fencing, another control plane starts only when the first has ended."""
     if plan.fault not in (Fault.SECOND, Fault.HELD) or points.fencing is Fencing.NATIVE:
         return None
     return "two control planes at once need a provider with native fencing"
 
 
-def nothing_missed(plan: Plan, points: Points) -> str | None:
+def nothing_missed(plan: FaultPlan, points: Points) -> str | None:
     """Stale reads miss nothing if the unseen writes are never read."""
     if plan.fault is not Fault.STALE:
         return None
@@ -68,7 +68,7 @@ def nothing_missed(plan: Plan, points: Points) -> str | None:
     return None if any(point.moves for point in window) else "stale reads would miss nothing"
 
 
-def nothing_halved(plan: Plan, points: Points) -> str | None:
+def nothing_halved(plan: FaultPlan, points: Points) -> str | None:
     """A push that has one part only is either applied, or fails."""
     if plan.fault is not Fault.PARTIAL:
         return None
@@ -78,7 +78,7 @@ def nothing_halved(plan: Plan, points: Points) -> str | None:
     return "the push has one part only" if write is not None and not write.divisible else None
 
 
-def woken_anyway(plan: Plan, points: Points) -> str | None:
+def woken_anyway(plan: FaultPlan, points: Points) -> str | None:
     """An event is not missed where another one at the same instant wakes the same assets."""
     if plan.fault is not Fault.LOST:
         return None
@@ -88,7 +88,7 @@ def woken_anyway(plan: Plan, points: Points) -> str | None:
     return "another event wakes the same assets at the same instant" if lost.ids and same else None
 
 
-def killed_at(plan: Plan, points: Points) -> Hashable | None:
+def killed_at(plan: FaultPlan, points: Points) -> Hashable | None:
     """A control plane that is killed leaves the state, and nothing else."""
     if plan.fault not in (Fault.CRASH_BEFORE, Fault.CRASH_AFTER):
         return None
@@ -96,7 +96,7 @@ def killed_at(plan: Plan, points: Points) -> Hashable | None:
     return "crash", point.step, point.before if plan.fault is Fault.CRASH_BEFORE else point.after
 
 
-def replaced_at(plan: Plan, points: Points) -> Hashable | None:
+def replaced_at(plan: FaultPlan, points: Points) -> Hashable | None:
     """Replaced or hurried at an equal state, at the same kind of point, with as many pushes under way."""
     if plan.fault not in (Fault.SECOND, Fault.HELD, Fault.EARLY):
         return None
@@ -104,7 +104,7 @@ def replaced_at(plan: Plan, points: Points) -> Hashable | None:
     return plan.fault, point.where, point.step, point.before, point.after, point.busy
 
 
-def read_at(plan: Plan, points: Points) -> Hashable | None:
+def read_at(plan: FaultPlan, points: Points) -> Hashable | None:
     """The same damage to the same revision, read at an equal state."""
     if plan.where is not Where.READ:
         return None
@@ -112,7 +112,7 @@ def read_at(plan: Plan, points: Points) -> Hashable | None:
     return plan.fault, plan.path, point.step, point.before, point.revision
 
 
-RULES: tuple[Rule, ...] = (nobody_beside, nothing_missed, nothing_halved, woken_anyway)
+RULES: tuple[Rule, ...] = (no_second_plane, nothing_missed, nothing_halved, woken_anyway)
 KEYS: tuple[tuple[Key, str], ...] = (
     (killed_at, "another crash leaves the same state"),
     (replaced_at, "the same happens at the same state"),
@@ -120,7 +120,7 @@ KEYS: tuple[tuple[Key, str], ...] = (
 )
 
 
-def prune(plans: Sequence[Plan], reference: Reference) -> Pruned:
+def prune(plans: Sequence[FaultPlan], reference: Reference) -> Pruned:
     """Divide `plans` into those to be played and those that cannot change what happens."""
     points = Points(reference)
     seen: set[Hashable] = set()
@@ -135,7 +135,7 @@ def prune(plans: Sequence[Plan], reference: Reference) -> Pruned:
     return Pruned(tuple(played), tuple(pruned), len(states))
 
 
-def _reason(plan: Plan, points: Points, seen: set[Hashable]) -> str | None:
+def _reason(plan: FaultPlan, points: Points, seen: set[Hashable]) -> str | None:
     for rule in RULES:
         if (reason := rule(plan, points)) is not None:
             return reason

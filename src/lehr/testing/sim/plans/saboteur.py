@@ -24,7 +24,7 @@ from lehr.model.writes import (
     Write,
 )
 from lehr.testing.sim.plans.damage import damaged
-from lehr.testing.sim.plans.plan import PUSH_FAULTS, Fault, Plan, Point, Where
+from lehr.testing.sim.plans.plan import PUSH_FAULTS, Fault, FaultPlan, Point, Where
 from lehr.testing.sim.plans.scenario_witness import ScenarioWitness
 from lehr.testing.sim.process import Process
 from lehr.testing.sim.production import Production, half
@@ -55,7 +55,7 @@ class Saboteur:
     """
 
     def __init__(
-        self, plan: Plan | None, trace: Trace, witness: ScenarioWitness, production: Production
+        self, plan: FaultPlan | None, trace: Trace, witness: ScenarioWitness, production: Production
     ) -> None:
         self.plan = plan
         self.points: list[Point] = []
@@ -117,7 +117,7 @@ class Saboteur:
         enforcer = process.enforcer
         told, controls_changed = enforcer.notify_published, enforcer.controls_changed
 
-        def tell(sequence: int = 0) -> None:
+        def announce(sequence: int = 0) -> None:
             newest = process.store.intent.newest(enforcer.partition)
             if newest is None:  # reads are stale
                 self.event("publication", (), partial(told, sequence))
@@ -126,17 +126,17 @@ class Saboteur:
             ids = tuple(change.id for change in changes)
             self.event(f"publication of {newest.name}", ids, partial(told, sequence))
 
-        async def tell_controls(selector: Any, cause: str) -> None:
-            heard: list[asyncio.Task[None]] = []
+        async def announce_controls(selector: Any, cause: str) -> None:
+            started: list[asyncio.Task[None]] = []
             self.event(
                 f"word about {selector}",
                 (),
-                lambda: heard.append(asyncio.ensure_future(controls_changed(selector, cause))),
+                lambda: started.append(asyncio.ensure_future(controls_changed(selector, cause))),
             )
-            await asyncio.gather(*heard)
+            await asyncio.gather(*started)
 
-        enforcer.notify_published = tell  # type: ignore[method-assign]
-        enforcer.controls_changed = tell_controls  # type: ignore[method-assign]
+        enforcer.notify_published = announce  # type: ignore[method-assign]
+        enforcer.controls_changed = announce_controls  # type: ignore[method-assign]
 
     def _committing(self, process: Process, writes: Sequence[Write]) -> None:
         fault = self._pass(Where.COMMIT)
@@ -288,10 +288,10 @@ class SabotagedRepository(Repository):
         """As `Repository.read`."""
         return self.saboteur.reading(super().read())
 
-    def tell(self) -> None:
-        """As `Repository.tell`."""
+    def announce(self) -> None:
+        """As `Repository.announce`."""
         if self.followed:
-            self.saboteur.event("word of the source", (), super().tell)
+            self.saboteur.event("word of the source", (), super().announce)
 
 
 def _described(writes: Sequence[Write]) -> dict[str, Any]:

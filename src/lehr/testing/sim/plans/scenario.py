@@ -10,7 +10,7 @@ import msgspec
 from lehr.control.messages import AnyRequest
 from lehr.model.asset import Partition
 from lehr.templates import FOLDER
-from lehr.testing.sim.production import Kind
+from lehr.testing.sim.production import SimulatedType
 
 
 class Edit(msgspec.Struct, frozen=True):
@@ -49,7 +49,7 @@ class Scenario(msgspec.Struct, frozen=True):
 
     name: str
     partition: Partition
-    kinds: tuple[Kind, ...]
+    kinds: tuple[SimulatedType, ...]
     steps: tuple[Step, ...]
     declaring: tuple[str, ...]
 

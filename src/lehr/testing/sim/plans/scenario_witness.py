@@ -27,7 +27,7 @@ class ScenarioWitness(Witness):
         super().__init__(registry, trace)
         self.conditions: dict[str, Condition] = {}
         self.revision = ""
-        self._answers[Reschedule] = lambda write, answer: self._stands(write.key.id, write.condition)
+        self._answers[Reschedule] = lambda write, answer: self._keep_condition(write.key.id, write.condition)
 
     @property
     def incarnation(self) -> str:
@@ -38,7 +38,7 @@ class ScenarioWitness(Witness):
         """(content digest, goal) by asset, as the ledger has them."""
         return {id: (entry.content_digest, entry.goal) for id, entry in self.ledger.items()}
 
-    def standing_of_all(self) -> dict[str, tuple[str, str]]:
+    def all_conditions(self) -> dict[str, tuple[str, str]]:
         """Status and reason by asset."""
         return {id: (item.status, item.reason) for id, item in self.conditions.items()}
 
@@ -50,16 +50,16 @@ class ScenarioWitness(Witness):
             for item in self.controls.values()
         )
         written = (self.entries(), pushes, self.incarnation, self.revision, controls)
-        return digest((self.standing_of_all(), *written, production))
+        return digest((self.all_conditions(), *written, production))
 
     def _limits(self, operation: Operation, asset: object) -> None:
         """Those of the examples are for their own tests."""
 
     def _decided(self, decision: Decision) -> None:
         super()._decided(decision)
-        self._stands(decision.asset, decision.condition)
+        self._keep_condition(decision.asset, decision.condition)
 
-    def _stands(self, id: str, condition: Condition) -> None:
+    def _keep_condition(self, id: str, condition: Condition) -> None:
         self.conditions[id] = condition
 
     def _attempted(self, attempt: Attempt) -> None:
