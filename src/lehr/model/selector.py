@@ -7,7 +7,7 @@ import re
 
 import msgspec
 
-from lehr.base.errors import LehrError
+from lehr.base.errors import LehrError, raised_as
 from lehr.model.addons import LABELS, Labels
 from lehr.model.asset import Asset, AssetId
 from lehr.model.types import addon_names
@@ -99,12 +99,8 @@ def parse_selector(text: str) -> Selector:
             labels[name.removeprefix("label:")] = value
         else:
             raise LehrError(f"selector part {part!r} is not valid", code="MOD104", fix=_SYNTAX)
-    try:
+    with raised_as(LehrError, f"selector {text!r} is not valid", code="MOD105", fix=_SYNTAX, on=ValueError):
         return Selector(everything, tuple(ids), tuple(types), labels)
-    except ValueError as error:
-        raise LehrError(
-            f"selector {text!r} is not valid", code="MOD105", why=str(error), fix=_SYNTAX
-        ) from error
 
 
 def selector_of(text: str) -> Selector:

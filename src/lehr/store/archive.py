@@ -27,7 +27,7 @@ from typing import IO, Any, cast
 import msgspec
 
 from lehr.base.digest import Digest, canonical, digest_all, short
-from lehr.base.errors import StalledError
+from lehr.base.errors import StalledError, raised_as
 from lehr.model.asset import MAX_ASSET_BYTES, Asset, AssetId, id_problem, partition_problem
 from lehr.model.incarnation import Incarnation
 from lehr.model.merkle import RunningMerkle
@@ -93,20 +93,14 @@ def write_archive(path: Path, header: Incarnation, assets: Iterable[Asset]) -> i
     half = path.with_name(f".{path.name}.half")
     compressed = header.assets >= _COMPRESSED_ASSETS or path.suffix == ".gz"
     try:
-        with half.open("wb") as raw:
-            with _compressing(raw) if compressed else contextlib.nullcontext(raw) as file:
-                _write(file, header, assets)
-            raw.flush()
-            os.fsync(raw.fileno())
-        half.replace(path)
-        return path.stat().st_size
-    except OSError as error:
-        raise StalledError(
-            f"{path} cannot be written",
-            code="STO102",
-            why=error.strerror or str(error),
-            fix="choose another path",
-        ) from error
+        with raised_as(StalledError, f"{path} cannot be written", code="STO102", fix="choose another path"):
+            with half.open("wb") as raw:
+                with _compressing(raw) if compressed else contextlib.nullcontext(raw) as file:
+                    _write(file, header, assets)
+                raw.flush()
+                os.fsync(raw.fileno())
+            half.replace(path)
+            return path.stat().st_size
     finally:
         half.unlink(missing_ok=True)
 

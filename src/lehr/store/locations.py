@@ -11,7 +11,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lehr.base.errors import StalledError
+from lehr.base import durable
+from lehr.base.errors import StalledError, raised_as
 from lehr.sdk.store import CheckableStore
 
 if TYPE_CHECKING:
@@ -100,15 +101,9 @@ def register_of(file: Path, named: str | None, host: str, *, read_only: bool = F
 
 
 def _address(text: str) -> Address:
-    try:
+    what, fix = "the PostgreSQL driver is not installed", "pip install 'lehr[postgres]'"
+    with raised_as(StalledError, what, code="STO106", fix=fix, on=ImportError):
         from lehr.store.postgres import Address  # noqa: PLC0415 - the driver may be missing
-    except ImportError as error:
-        raise StalledError(
-            "the PostgreSQL driver is not installed",
-            code="STO106",
-            why=str(error),
-            fix="pip install 'lehr[postgres]'",
-        ) from error
     return Address(text)
 
 
@@ -133,20 +128,9 @@ def _noted(file: Path) -> str | None:
 
 def _write_note(file: Path, address: Address) -> None:
     note = _note_of(file)
-    half = note.with_name(f".{note.name}.half")
-    try:
-        with half.open("w") as written:
-            written.write(f"{address.url}\n")
-            written.flush()
-            os.fsync(written.fileno())
-        half.replace(note)
-    except OSError as error:
-        raise StalledError(
-            f"{note} cannot be written",
-            code="STO108",
-            why=error.strerror or str(error),
-            fix="check the permissions of its folder",
-        ) from error
+    fix = "check the permissions of its folder"
+    with raised_as(StalledError, f"{note} cannot be written", code="STO108", fix=fix):
+        durable.replace(note, f"{address.url}\n".encode(), 0o644)
 
 
 def _require_same(file: Path, address: Address) -> None:

@@ -14,7 +14,7 @@ import sqlite3
 from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 
-from lehr.base.errors import TransientError
+from lehr.base.errors import TransientError, raised_as
 from lehr.model.asset import AssetId, Partition
 from lehr.sdk.claims import Holder, NoRegisterError
 from lehr.store.claims import Claimed, Owner, refused
@@ -145,7 +145,9 @@ class ClaimFile:
 
     @contextlib.contextmanager
     def _transaction(self, kind: str = "IMMEDIATE") -> Iterator[sqlite3.Connection]:
-        try:
+        what = f"the register of claims {self._path} cannot be used"
+        fix = "check its disk; if the file is damaged, remove it: Lehr creates it again"
+        with raised_as(TransientError, what, code="STO140", fix=fix, on=(sqlite3.Error, OSError)):
             db = self._connection()
             db.execute(f"BEGIN {kind}")
             try:
@@ -155,13 +157,6 @@ class ClaimFile:
                 if db.in_transaction:
                     db.execute("ROLLBACK")
                 raise
-        except (sqlite3.Error, OSError) as error:
-            raise TransientError(
-                f"the register of claims {self._path} cannot be used",
-                code="STO140",
-                why=str(error),
-                fix="check its disk; if the file is damaged, remove it: Lehr creates it again",
-            ) from error
 
     def _connection(self) -> sqlite3.Connection:
         if self._open is not None and self._is_same_file(self._open_inode):
