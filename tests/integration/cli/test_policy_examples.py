@@ -179,7 +179,7 @@ def test_a_workspace_knows_its_own_types_and_what_breaks_there_keeps_no_example_
 def test_no_policy_at_all_is_an_error(tmp_path: Path) -> None:
     result = lehr_test(written(tmp_path, "[]\n"))
     assert isinstance(result.exception, LehrError)
-    assert "declares no policy" in result.exception.what
+    assert result.exception.code == "CLI159"
 
 
 CHANGING = """\

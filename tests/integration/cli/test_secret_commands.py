@@ -17,6 +17,7 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
+from lehr.base.errors import LehrError
 from lehr.cli.secret import secret
 from lehr.control.state_folder import default_state
 from lehr.secrets import IDENTITY_FILE, age
@@ -47,7 +48,10 @@ def run(*arguments: str, given: str | bytes | None = None, code: int = 0) -> Res
 
 
 def refused(*arguments: str, given: str | bytes | None = None) -> str:
-    return str(run(*arguments, given=given, code=1).exception)
+    """The code of the error."""
+    error = run(*arguments, given=given, code=1).exception
+    assert isinstance(error, LehrError)
+    return error.code
 
 
 def decrypted(path: str) -> bytes:
@@ -77,9 +81,9 @@ def test_a_key_pair_is_made_with_a_private_key_for_its_owner_alone(workspace: Pa
 
 def test_a_private_key_is_never_overwritten_nor_put_where_git_takes_it(workspace: Path, keys: str) -> None:
     before = (default_state(workspace) / "age-identity.txt").read_text()
-    assert "already exists" in refused("keygen")
+    assert refused("keygen") == "CLI145"
     assert (default_state(workspace) / "age-identity.txt").read_text() == before
-    assert "does not ignore it" in refused("keygen", "--output", "secrets/key.txt")
+    assert refused("keygen", "--output", "secrets/key.txt") == "CLI144"
     assert not (workspace / "secrets/key.txt").exists()
 
 
@@ -104,42 +108,42 @@ def test_a_value_is_kept_beside_the_others_and_its_reference_told(workspace: Pat
 def test_a_whole_file_is_kept_byte_by_byte_and_replaced_only_on_demand(keys: str) -> None:
     run("encrypt", "tls.key.age", given=b"\x00\xff\n")
     assert decrypted("tls.key.age") == b"\x00\xff\n"
-    assert "--replace" in refused("encrypt", "tls.key.age", given="x")
+    assert refused("encrypt", "tls.key.age", given="x") == "CLI135"
     run("encrypt", "tls.key.age", "--replace", given="x")
     assert decrypted("tls.key.age") == b"x"
 
 
 @pytest.mark.parametrize(
-    ("target", "why"),
+    ("target", "code"),
     [
-        ("secrets/db.yaml", "does not end in .age"),
-        ("../db.age", "lehr.yaml"),
-        ("a.age#a..b", "`#`"),
-        ("a.age#", "`#`"),
-        ("a.toml.age#a", "TOML"),
+        ("secrets/db.yaml", "SEC111"),
+        ("../db.age", "CLI147"),
+        ("a.age#a..b", "CLI134"),
+        ("a.age#", "CLI134"),
+        ("a.toml.age#a", "SEC117"),
     ],
 )
-def test_what_cannot_be_referred_to_is_not_made(workspace: Path, keys: str, target: str, why: str) -> None:
-    assert why in refused("encrypt", target, given=CANARY)
+def test_what_cannot_be_referred_to_is_not_made(workspace: Path, keys: str, target: str, code: str) -> None:
+    assert refused("encrypt", target, given=CANARY) == code
     assert not list(workspace.rglob("*.age"))
 
 
 def test_nothing_is_encrypted_for_nobody(workspace: Path) -> None:
-    assert "recipients" in refused("encrypt", "a.age", given=CANARY)
+    assert refused("encrypt", "a.age", given=CANARY) == "SEC112"
 
 
 def test_an_empty_secret_is_a_mistake(keys: str) -> None:
-    assert "no secret" in refused("encrypt", "a.age#b", given="\n")
-    assert "no secret" in refused("encrypt", "a.age", given="")
+    assert refused("encrypt", "a.age#b", given="\n") == "CLI138"
+    assert refused("encrypt", "a.age", given="") == "CLI138"
 
 
 def test_what_is_not_encrypted_is_never_replaced(workspace: Path, keys: str) -> None:
     (workspace / "a.age").write_text(f"password: {CANARY}")
-    assert "not encrypted" in refused("encrypt", "a.age#b", given="x")
-    assert "not encrypted" in refused("encrypt", "a.age", "--replace", given="x")
-    assert "not encrypted" in refused("edit", "a.age")
+    assert refused("encrypt", "a.age#b", given="x") == "SEC116"
+    assert refused("encrypt", "a.age", "--replace", given="x") == "SEC116"
+    assert refused("edit", "a.age") == "SEC116"
     (workspace / "b.age").symlink_to(workspace.parent / "outside")
-    assert "symbolic link" in refused("encrypt", "b.age", "--replace", given="x")
+    assert refused("encrypt", "b.age", "--replace", given="x") == "SEC114"
 
 
 def test_plain_text_that_lies_beside_the_file_is_pointed_at(workspace: Path, keys: str) -> None:
@@ -210,13 +214,13 @@ def test_an_edit_that_changes_nothing_fails_or_cannot_be_read_writes_nothing(
 ) -> None:
     run("encrypt", "db.yaml.age#a", given=CANARY)
     before = (workspace / "db.yaml.age").read_bytes()
-    for script, word in (("exit 1", "code 1"), ('echo "[" > "$1"', "nothing was written")):
+    for script, code in (("exit 1", "CLI143"), ('echo "[" > "$1"', "CLI141")):
         editor(tmp_path, script, monkeypatch)
-        assert word in refused("edit", "db.yaml.age")
+        assert refused("edit", "db.yaml.age") == code
     editor(tmp_path, "true", monkeypatch)
     run("edit", "db.yaml.age")
     monkeypatch.setenv("EDITOR", "/nowhere/editor")
-    assert "cannot be started" in refused("edit", "db.yaml.age")
+    assert refused("edit", "db.yaml.age") == "CLI142"
     assert (workspace / "db.yaml.age").read_bytes() == before
 
 
