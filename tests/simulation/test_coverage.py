@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
-import pytest
 from click.testing import CliRunner, Result
 
-from lehr.base.errors import LehrError
 from lehr.cli.sim.coverage import coverage
 from lehr.testing.sim.suite import play
+from tests.codes import raises
 
 RARE = "condition LetGo"
 MODULE = "lehr.enforce.step"
@@ -76,5 +75,5 @@ def test_the_text_has_a_line_for_each_module_and_the_wide_text_the_source() -> N
 
 
 def test_an_unknown_module_is_an_error_before_anything_is_played() -> None:
-    with pytest.raises(LehrError, match=r"'lehr\.enforce\.stepp' is not a Python module"):
+    with raises("SIM106", match=r"lehr\.enforce\.stepp"):
         call("lehr.enforce.stepp", "--seeds", "1000000")

@@ -26,6 +26,7 @@ from lehr.store.sqlite import SqliteStore
 from lehr.testing.conformance.store.subject import control
 from lehr.testing.virtual import VirtualClock, run
 from lehr.testing.world import PARTITION, thing
+from tests.codes import raises
 from tests.world import Plane, World
 
 
@@ -313,7 +314,7 @@ def test_who_starts_on_damaged_governance_is_refused_and_told_where(tmp_path: Pa
         damage(tmp_path, GOVERNANCE[table])
         world.values.clear()
         again = plane(tmp_path, world, clock)
-        with pytest.raises(DamagedError, match="is damaged in") as caught:
+        with raises("MOD101", DamagedError) as caught:
             await again.start()
         assert f"table {table}" in caught.value.why
         assert caught.value.fix

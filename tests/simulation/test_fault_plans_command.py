@@ -8,9 +8,9 @@ import msgspec
 import pytest
 from click.testing import CliRunner, Result
 
-from lehr.base.errors import LehrError
 from lehr.cli.sim.plans import plans
 from lehr.enforce import enforcer
+from tests.codes import raises
 
 CRASH = "crash after commit 17"
 
@@ -53,7 +53,7 @@ def test_a_story_tells_of_the_fault_and_of_what_came_of_it() -> None:
 
 
 def test_a_name_that_no_plan_has_is_an_error() -> None:
-    with pytest.raises(LehrError, match="no plan has 'crush'"):
+    with raises("SIM101"):
         call("hello", "--only", "crush")
 
 

@@ -31,6 +31,7 @@ from lehr.testing.conformance.asset_plugin import Subject
 from lehr.testing.conformance.asset_plugin.conduct import secrets_are_not_shown
 from lehr.testing.conformance.asset_plugin.output import output_of_production_is_safe_to_show
 from lehr.testing.plugins import FixedReader, FixedSecrets, push_of, target_of
+from tests.codes import raises
 from tests.integration.plugins import talk
 from tests.ports import free_ports
 
@@ -147,7 +148,7 @@ def test_a_new_ciphertext_rolls_the_replicas_and_a_diff_asks_for_no_secret(stage
 
 
 def test_what_a_program_says_of_its_secret_when_it_ends_is_hidden(stage: Stage) -> None:
-    with pytest.raises(TransientError) as error:
+    with raises("PRO112", TransientError) as error:
         stage.push(stage.asset(DIES="1"))
     assert "cannot log in with [secret]" in str(error.value)
     assert CANARY not in str(error.value)

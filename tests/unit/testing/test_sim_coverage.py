@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from lehr.base.errors import LehrError
 from lehr.testing.sim.coverage.executable import executable
 from lehr.testing.sim.coverage.measure import Module, merged, read, sources
 from lehr.testing.sim.coverage.recorder import Reached, Wanted, recorder, tracing
+from tests.codes import raises
 
 SOURCE = '''\
 """A module."""
@@ -188,5 +188,5 @@ def test_a_package_stands_for_all_of_its_modules() -> None:
     "name", ["lehr.nothing", "lehr.enforce.step.deeper", "no_such_thing", ".x", "", "sys"]
 )
 def test_a_name_that_is_no_module_is_an_error(name: str) -> None:
-    with pytest.raises(LehrError, match="is not a Python module"):
+    with raises("SIM106"):
         sources([name])

@@ -78,6 +78,7 @@ def _sources(name: str) -> Iterator[tuple[str, Path]]:
     if spec is None or not (spec.origin or "").endswith(".py"):
         raise LehrError(
             f"{name!r} is not a Python module",
+            code="SIM106",
             fix="name modules or packages as in an import: lehr.enforce, lehr.enforce.step",
         )
     assert spec.origin is not None

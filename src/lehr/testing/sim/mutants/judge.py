@@ -218,7 +218,7 @@ class _Hunt:
             await process.wait()
             output = await complaints
         if under_way is None:
-            raise PatchError("the changed program cannot be imported", why=output)
+            raise PatchError("the changed program cannot be imported", code="SIM115", why=output)
         code = process.returncode or 0
         if code or under_way != numbers[-1]:
             how = _ENDED_BY.get(-code) or f"ends the process: {output or code}"

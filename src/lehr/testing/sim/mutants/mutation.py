@@ -61,9 +61,11 @@ def mutation(text: str, name: str) -> Mutation:
     diff, paths = normal(text)
     for path in paths:
         if not path.startswith(_PACKAGE) or ".." in path.split("/") or not path.endswith(".py"):
-            raise PatchError(f"{path} is not a module of the package `lehr`", fix="change only src/lehr")
+            raise PatchError(
+                f"{path} is not a module of the package `lehr`", code="SIM112", fix="change only src/lehr"
+            )
         if path.startswith(_JUDGE):
-            raise PatchError(f"{path} is part of the judge", fix="change what it judges")
+            raise PatchError(f"{path} is part of the judge", code="SIM113", fix="change what it judges")
     header = {
         word.lower(): _header_text(text, word) for word in ("Bug", "Thought", "Breaks", "Outside", "Found")
     }
@@ -94,7 +96,7 @@ def from_file(path: Path) -> Mutation:
     try:
         text = path.read_text()
     except (OSError, UnicodeDecodeError) as error:
-        raise PatchError(f"{path} cannot be read", why=str(error)) from error
+        raise PatchError(f"{path} cannot be read", code="SIM114", why=str(error)) from error
     return mutation(text, path.stem)
 
 

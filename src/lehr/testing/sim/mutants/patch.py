@@ -32,7 +32,9 @@ def normal(text: str) -> tuple[str, tuple[str, ...]]:
     def head(found: re.Match[str]) -> str:
         if _NO_FILE in found.groups():
             created = f"{found[1]} to {found[2]}"
-            raise PatchError("a mutation changes files; it does not create or delete any", why=created)
+            raise PatchError(
+                "a mutation changes files; it does not create or delete any", code="SIM108", why=created
+            )
         # As git writes it, from the top of the repository, or as `diff` does in `src`.
         paths.append(_ABOVE.sub("", found[2]))
         return f"--- {paths[-1]}\n+++ {paths[-1]}"
@@ -41,6 +43,7 @@ def normal(text: str) -> tuple[str, tuple[str, ...]]:
     if not paths:
         raise PatchError(
             "this is not a patch",
+            code="SIM109",
             why="it has no lines `--- FILE` and `+++ FILE`",
             fix="write it with `git diff`",
         )
@@ -61,11 +64,14 @@ def apply(diff: str, folder: Path) -> None:
             _COMMAND, cwd=folder, env=variables, input=diff, capture_output=True, text=True, check=False
         )
     except FileNotFoundError as error:
-        raise PatchError("git is not installed", why="it applies patches", fix="install git") from error
+        raise PatchError(
+            "git is not installed", code="SIM110", why="it applies patches", fix="install git"
+        ) from error
     if done.returncode:
         why = "; ".join(line.removeprefix("error: ") for line in done.stderr.splitlines())
         raise PatchError(
             "the patch does not apply",
+            code="SIM111",
             why=why,
             fix="run scripts/refit_mutants.py, or write it again from the code as it is",
         )

@@ -85,6 +85,7 @@ def _reference(scenario: str, fencing: Fencing) -> Reference:
     if play.alarms:
         raise LehrError(
             f"the scenario {scenario} fails without any fault",
+            code="SIM107",
             why="; ".join(play.alarms[:3]),
             fix="fix that first",
         )
