@@ -137,7 +137,8 @@ def push(store: CheckableStore, asked: dict[AssetId, Basis]) -> None:
         admit = [Admit(item, asked[item.asset], decision=decision(item.asset)) for item in group]
         assert not any(store.commit([lease, *admit]))
         done = [
-            Finish(item.id, DONE, item.started_at + 1, entry(item.asset, operation=item.id)) for item in group
+            Finish(PARTITION, item.id, DONE, item.started_at + 1, entry(item.asset, operation=item.id))
+            for item in group
         ]
         store.commit([lease, *done, *(RecordDecision(decision(item.asset)) for item in group)])
 

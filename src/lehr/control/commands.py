@@ -160,9 +160,10 @@ def _taken_back(standing: Selector, asked: Selector) -> bool:
 
 def pruned_summary(pruned: Pruned) -> str:
     """The result of pruning, on one line."""
-    if not (pruned.incarnations or pruned.decisions or pruned.operations):
+    if pruned == Pruned(rest=pruned.rest):
         return "nothing was old enough to prune"
     return (
         f"pruned: {pruned.incarnations:,} incarnations with {pruned.versions:,} versions of assets, "
-        f"{pruned.decisions:,} decisions, {pruned.operations:,} operations"
+        f"{pruned.decisions:,} decisions, {pruned.operations:,} operations, "
+        f"{pruned.entries:,} entries of the feed"
     )

@@ -64,7 +64,7 @@ def conclude(
     if changed:
         writes = (*writes, RecordDecision(decision_of(state, condition, operation=operation)))
     elif _due_time_changed(state.next_at, condition.next_at):
-        writes = (*writes, Reschedule(view.key, condition))
+        writes = (*writes, Reschedule(view.key, condition, view.now))
     ended = replace(
         state,
         phase=Phase.IDLE,

@@ -178,7 +178,8 @@ class Enforcer:
                 log.error("an asset cannot be enforced", asset=item.id, error=str(item.damage))
         unknown = Outcome(Result.UNKNOWN, "the control plane stopped during the push")
         for operation in unfinished_pushes(recovered):
-            self._turns.post(self._wakeups.slots[operation.asset], [Finish(operation.id, unknown, now)])
+            finish = Finish(operation.partition, operation.id, unknown, now)
+            self._turns.post(self._wakeups.slots[operation.asset], [finish])
         await self.sweep("start")
         return newest.sequence
 

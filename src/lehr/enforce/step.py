@@ -137,7 +137,7 @@ def _status_reported(state: State, event: StatusReported) -> StepResult:
     if running and _is_fenced(state, operation):
         message = "it was still running when another process took over, and is not waited for"
         outcome = Outcome(Result.FAILED, f"{message}: its provider refuses late writes")
-        return _resolved(state, Finish(operation.id, outcome, _turn(state).view.now))
+        return _resolved(state, Finish(operation.partition, operation.id, outcome, _turn(state).view.now))
     answer = "it is still running" if running else event.message
     message = f"{operation.message}; {answer}" if operation.message else answer
     return _still_unknown(state, message, delay=_LOOK_AGAIN if running else None)
@@ -184,7 +184,7 @@ def _resolve(state: State, diff: Diff) -> StepResult:
     outcome = Outcome(Result.DONE, "found applied after its outcome was unknown")
     entry = _entry(operation, view.now)
     state = replace(state, ledger=entry)
-    return _resolved(state, Finish(operation.id, outcome, view.now, entry))
+    return _resolved(state, Finish(operation.partition, operation.id, outcome, view.now, entry))
 
 
 def _resolve_failed(state: State, seen: str, found: str) -> StepResult:
@@ -192,7 +192,9 @@ def _resolve_failed(state: State, seen: str, found: str) -> StepResult:
     outcome = Outcome(Result.FAILED, f"{found} after its outcome was unknown")
     failure = (Reason.PUSH_FAILED, f"{seen}; push {operation.id}: {outcome.message}", "time")
     trouble = _failed_again(state, digest_all((operation.content_digest, operation.goal)), view, failure)
-    return _resolved(replace(state, trouble=trouble), Finish(operation.id, outcome, view.now))
+    return _resolved(
+        replace(state, trouble=trouble), Finish(operation.partition, operation.id, outcome, view.now)
+    )
 
 
 def _resolved(state: State, finish: Finish) -> StepResult:
@@ -560,16 +562,16 @@ def _ended(state: State, event: Ended) -> StepResult:
 def _ended_with(state: State, event: Ended) -> StepResult:
     operation, outcome = _operation(state), event.outcome
     if outcome.result is Result.UNKNOWN:
-        finish = Finish(operation.id, outcome, event.now)
+        finish = Finish(operation.partition, operation.id, outcome, event.now)
         state = replace(state, operation=replace(operation, result=Result.UNKNOWN, message=outcome.message))
         return _still_unknown(state, outcome.message, delay=_FIRST_LOOK, writes=(finish,))
     state = replace(state, operation=None)
     if outcome.result is Result.DONE:
         entry = _entry(operation, event.now)
-        finish = Finish(operation.id, outcome, event.now, entry)
+        finish = Finish(operation.partition, operation.id, outcome, event.now, entry)
         state = replace(state, phase=Phase.VERIFYING, ledger=entry)
         return state, (Commit((finish,)), RunDiff(_target_of(state, operation)))
-    finish = Finish(operation.id, outcome, event.now)
+    finish = Finish(operation.partition, operation.id, outcome, event.now)
     if event.superseded:
         state = replace(state, phase=Phase.IDLE, turn=None)
         return state, (Commit((finish,)), Again("newer content overtook the push"))

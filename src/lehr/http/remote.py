@@ -22,6 +22,7 @@ from lehr.model.asset import Asset, AssetId, AssetKey, Partition
 from lehr.model.attempt import Attempt
 from lehr.model.control import AuditEntry, Control
 from lehr.model.decision import Decision, Reservation
+from lehr.model.feed import FeedEntry
 from lehr.model.handle import Handle
 from lehr.model.incarnation import AssetChange, Incarnation
 from lehr.model.operation import LedgerEntry, Operation
@@ -261,6 +262,12 @@ class RemoteRecords(_Remote):
         found = self._server.asked("/v1/usage", Usage, asked)
         return found.used, found.frees_at
 
+    def position(self, partition: Partition) -> int:
+        raise _no_feed(partition)
+
+    def feed(self, partition: Partition, after: int, limit: int = 100) -> list[FeedEntry]:
+        raise _no_feed(partition)
+
     def attempt(self, partition: Partition) -> Attempt | None:
         return self._server.attempt(partition)
 
@@ -344,6 +351,14 @@ def _both(one: FilterPlan | None, other: FilterPlan | None) -> FilterPlan | None
         matched=one.matched + other.matched,
         unanswered=one.unanswered + other.unanswered,
         why=one.why or other.why,
+    )
+
+
+def _no_feed(partition: Partition) -> StalledError:
+    return StalledError(
+        f"the feed of {partition} cannot be read over HTTP",
+        code="HTP128",
+        fix="read it where the store is",
     )
 
 

@@ -119,9 +119,11 @@ class Finish(msgspec.Struct, frozen=True):
     reservations.
 
     Attributes:
+        partition: that of the operation.
         ledger: what production now holds, if the push succeeded.
     """
 
+    partition: Partition
     operation: str
     outcome: Outcome
     at: float
@@ -145,6 +147,7 @@ class Reschedule(msgspec.Struct, frozen=True):
 
     key: AssetKey
     condition: Condition
+    at: float
 
 
 class SetControl(msgspec.Struct, frozen=True):
@@ -275,6 +278,7 @@ class Pruned(msgspec.Struct, frozen=True):
     Attributes:
         incarnations: of which the header alone is left.
         versions: of assets; `decisions`, `operations`: records; `controls`: those that had ended.
+        entries: of the feed.
         rest: the write that continues; None when nothing is left to do.
     """
 
@@ -283,6 +287,7 @@ class Pruned(msgspec.Struct, frozen=True):
     decisions: int = 0
     operations: int = 0
     controls: int = 0
+    entries: int = 0
     rest: Prune | None = None
 
     def plus(self, other: Pruned) -> Pruned:
@@ -293,6 +298,7 @@ class Pruned(msgspec.Struct, frozen=True):
             self.decisions + other.decisions,
             self.operations + other.operations,
             self.controls + other.controls,
+            self.entries + other.entries,
             other.rest,
         )
 

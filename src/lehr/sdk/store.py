@@ -15,6 +15,7 @@ from lehr.model.attempt import Attempt
 from lehr.model.control import AuditEntry, Control
 from lehr.model.damage import Advance, Damage, DamagedError, TypesOf
 from lehr.model.decision import Condition, Decision, Reservation
+from lehr.model.feed import FeedEntry
 from lehr.model.handle import Handle
 from lehr.model.incarnation import AssetChange, Incarnation
 from lehr.model.operation import LedgerEntry, Operation
@@ -299,6 +300,21 @@ class Records(Protocol):
         """How many count against a limit, `but` this holder, and when the oldest stops to.
 
         None: when an operation ends.
+        """
+        ...
+
+    def position(self, partition: Partition) -> int:
+        """Position of the newest entry of the feed; 0 before the first."""
+        ...
+
+    def feed(self, partition: Partition, after: int, limit: int = 100) -> list[FeedEntry]:
+        """The first entries of the feed after a position, in order and without a gap; empty before the next.
+
+        A reader that takes the position first, then reads records, and then all entries after that position,
+        misses no change.
+
+        Raises:
+            FeedGoneError: some of them were pruned or lost, or the position is of another state.
         """
         ...
 

@@ -58,6 +58,20 @@ class ListAgainError(TransientError):
         )
 
 
+class FeedGoneError(ListAgainError):
+    """The entries of the feed since a position are no longer known."""
+
+    def __init__(self, after: int, why: str) -> None:
+        """`after` is the position after which entries were wanted."""
+        TransientError.__init__(
+            self,
+            f"changes after position {after} of the feed are no longer known",
+            code="SDK111",
+            why=why,
+            fix="list again",
+        )
+
+
 class Watchable(Protocol):
     """Intent of one partition, or a part of it, that can be listed and watched."""
 

@@ -496,6 +496,25 @@ class PrunesTooMuch(Broken):
         return answers
 
 
+class PrunesFeedsByTime(Broken):
+    """Removes every old entry of the feed, wherever it is."""
+
+    def after(self, write: Any, answer: Any) -> Any:
+        if isinstance(write, Prune):
+            with contextlib.closing(sqlite3.connect(self._store._path)) as db, db:
+                db.execute("DELETE FROM feed WHERE at < ?", (write.before,))
+        return answer
+
+
+class ReportsRefusals(Broken):
+    """Has an entry of the feed for what it refuses."""
+
+    def after(self, write: Any, answer: Any) -> Any:
+        if isinstance(answer, Refused):
+            self._store.commit([RecordDecision(decision("a", answer.reason))])
+        return answer
+
+
 class PinsToAnything(Broken):
     """Says that it holds assets where nobody can read them."""
 

@@ -116,6 +116,8 @@ def grow(store: Store) -> None:
     gone = Pruned(rest=Prune(PARTITION, 1, NOW + 100))
     while gone.rest is not None:
         gone = gone.plus(commit(store, gone.rest))
+    for number in range(3):
+        commit(store, RecordDecision(decision("d", f"Turn{number}")))
     assert gone.incarnations == 2  # 3 and 5; 1 is read by the open push, 2 is pinned, 4 is applied
 
 
@@ -238,6 +240,17 @@ DAMAGES = {
     "UPDATE standing SET condition = '{}' WHERE asset = 'b'": ["standing b of one cannot be read"],
     "UPDATE control SET expires_at = 5 WHERE id = 'c1'": ["control c1 of one contradicts"],
     "UPDATE attempt SET body = replace(body, '\"sequence\":6', '\"sequence\":7')": ["attempt one of one"],
+    "UPDATE feed SET changes = 'odd'": ["feed 11 of one cannot be read"],
+    "UPDATE feed SET number = number + 7 WHERE number = 12": [
+        "the feed of one has a gap after entry 11",
+        "entry 19 of the feed of one is damaged",
+    ],
+    "DELETE FROM feed WHERE number = 12": ["the feed of one has a gap after entry 11"],
+    "UPDATE feed SET at = at + 1 WHERE number = 12": ["entry 12 of the feed of one is damaged"],
+    "UPDATE feed SET changes = replace(changes, '\"d\"', '\"e\"') WHERE number = 12": [
+        "entry 12 of the feed of one is damaged"
+    ],
+    "UPDATE feed SET partition = 'odd' WHERE number = 13": ["entry 13 of the feed of odd is damaged"],
     "UPDATE audit SET body = 'odd'": ["audit 1 of one cannot be read"],
     "UPDATE control SET partition = 'odd' WHERE id = 'p1'": [
         "control p1 of odd belongs to another row",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,15 +12,18 @@ from msgspec.structs import replace
 
 from lehr.base.digest import digest
 from lehr.model.asset import Asset, AssetId, AssetKey, Partition
+from lehr.model.feed import FeedEntry
 from lehr.model.incarnation import AssetChange, Incarnation
 from lehr.model.writes import Pruned
 from lehr.sdk.store import Head, PrunedError, Standing, Store
+from lehr.sdk.watch import FeedGoneError
 from lehr.store.sqlite import SqliteStore, connection
 from lehr.testing.conformance.store import (
     RULES,
     Rule,
     Subject,
     admission,
+    feed,
     history,
     imports,
     incarnations,
@@ -53,9 +57,11 @@ from tests.integration.store.broken_stores import (
     OneLease,
     Piecemeal,
     PinsToAnything,
+    PrunesFeedsByTime,
     PrunesTooMuch,
     ReadsAsItWasOpened,
     ReplacesImports,
+    ReportsRefusals,
     ReturnsForeignLeases,
     SaysNothing,
     SaysWhatSqliteSays,
@@ -173,7 +179,49 @@ def _since_it_first_came(right: Any, key: AssetKey, addon: str) -> float | None:
     return first.created_at if first else None
 
 
+def _first_changes(right: Any, *args: Any) -> list[FeedEntry]:
+    return [replace(item, changes=item.changes[:1]) for item in right.feed(*args)]
+
+
+def _every_other_entry(right: Any, *args: Any) -> list[FeedEntry]:
+    return [item for item in right.feed(*args) if item.position % 2]
+
+
+def _newest_entry(right: Any, *args: Any) -> list[FeedEntry]:
+    entries: list[FeedEntry] = right.feed(*args)
+    return entries[-1:]
+
+
+def _nothing_instead_of_an_error(right: Any, *args: Any) -> list[FeedEntry]:
+    try:
+        entries: list[FeedEntry] = right.feed(*args)
+    except FeedGoneError:
+        return []
+    return entries
+
+
+def _what_is_left(right: Any, partition: Partition, after: int, limit: int = 100) -> list[FeedEntry]:
+    for position in range(after, right.position(partition) + 1):
+        with contextlib.suppress(FeedGoneError):
+            entries: list[FeedEntry] = right.feed(partition, position, limit)
+            return entries
+    return []
+
+
 BREAKS: list[tuple[Rule, type[Broken]]] = [
+    (feed.every_change_has_its_entry, with_records(feed=_first_changes)),
+    (feed.what_changes_nothing_has_no_entry, ReportsRefusals),
+    (feed.positions_count_commits_without_a_gap, with_records(feed=_every_other_entry)),
+    (
+        feed.positions_count_commits_without_a_gap,
+        with_records(feed=lambda right, partition, after, limit: right.feed(partition, after)),
+    ),
+    (feed.a_commit_that_failed_takes_no_position, Piecemeal),
+    (feed.a_reader_misses_nothing_of_concurrent_commits, with_records(feed=_newest_entry)),
+    (feed.a_position_that_never_was_is_refused, with_records(feed=_nothing_instead_of_an_error)),
+    (feed.what_the_feed_has_lost_is_never_skipped, with_records(feed=_what_is_left)),
+    (feed.what_the_feed_has_lost_is_never_skipped, forgetting("feed")),
+    (feed.a_clock_that_goes_back_leaves_no_gap_in_the_feed, PrunesFeedsByTime),
     (
         incarnations.an_empty_store_knows_nothing,
         with_intent(partitions=lambda right: right.partitions() or [PARTITION]),

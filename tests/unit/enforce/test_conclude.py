@@ -21,7 +21,7 @@ TURN = Turn(view(), DIFF, CONTENT, (Verdict("a", True),))
 
 
 def test_a_changed_verdict_is_recorded_after_what_it_rests_on() -> None:
-    finish = Finish("o1", DONE, EPOCH)
+    finish = Finish(KEY.partition, "o1", DONE, EPOCH)
     state, (commit, rest) = conclude(State(turn=TURN), HELD, writes=(finish,), operation="o1")
     assert isinstance(commit, Commit)
     first, second = commit.writes
@@ -40,7 +40,7 @@ def test_an_unchanged_verdict_only_counts_up() -> None:
 
 
 def test_what_must_be_written_is_written_also_without_a_new_verdict() -> None:
-    finish = Finish("o1", DONE, EPOCH)
+    finish = Finish(KEY.partition, "o1", DONE, EPOCH)
     _, effects = conclude(State(turn=TURN, condition_key=HELD.key()), HELD, writes=(finish,))
     assert effects == (Commit((finish,)), Rest())
 

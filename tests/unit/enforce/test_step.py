@@ -539,7 +539,9 @@ def test_a_push_without_a_place_waits(delay: float | None) -> None:
 
 def test_after_a_push_production_is_looked_at_again() -> None:
     state, effects = after(pushing(), ended(DONE))
-    assert written(effects, Finish) == [Finish("o1", DONE, EPOCH + 5, replace(entry(by="o1"), at=EPOCH + 5))]
+    assert written(effects, Finish) == [
+        Finish(KEY.partition, "o1", DONE, EPOCH + 5, replace(entry(by="o1"), at=EPOCH + 5))
+    ]
     assert isinstance(effects[-1], RunDiff)
     assert (state.phase, state.operation) == (Phase.VERIFYING, None)
     state, effects = after(state, diffed(NO_DIFF))
@@ -549,7 +551,7 @@ def test_after_a_push_production_is_looked_at_again() -> None:
 
 def test_an_unknown_outcome_keeps_the_operation_and_is_looked_at_soon() -> None:
     state, effects = after(pushing(), ended(UNKNOWN))
-    assert written(effects, Finish) == [Finish("o1", UNKNOWN, EPOCH + 5)]
+    assert written(effects, Finish) == [Finish(KEY.partition, "o1", UNKNOWN, EPOCH + 5)]
     assert said(effects) == (Status.UNKNOWN, Reason.OUTCOME_UNKNOWN)
     assert state.operation is not None
     assert state.operation.result is Result.UNKNOWN

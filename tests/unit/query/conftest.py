@@ -138,7 +138,7 @@ class Shelf:
                 operation.id,
                 self.tick(),
             )
-            self.store.commit([Finish(operation.id, Outcome(result), self.now, entry)])
+            self.store.commit([Finish(operation.partition, operation.id, Outcome(result), self.now, entry)])
         return operation
 
     def say(self, kind: ControlKind, selector: str, expires_at: float | None = None, **fields: Any) -> None:

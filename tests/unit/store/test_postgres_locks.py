@@ -25,6 +25,7 @@ from lehr.model.writes import (
 )
 from lehr.store.postgres.locks import keys_of, lock_key
 from lehr.testing.conformance.store.subject import (
+    NOW,
     OTHER,
     PARTITION,
     control,
@@ -53,10 +54,11 @@ def test_all_that_is_written_of_one_partition_goes_one_after_the_other() -> None
         admit("o1"),
         Adopt(entry("a")),
         RecordDecision(decision("a")),
-        Reschedule(key("a"), decision("a").condition),
+        Reschedule(key("a"), decision("a").condition, NOW),
         SetControl(control("c1")),
         LiftControl(PARTITION, "c1", 1.0),
         KeepLease(PARTITION, 1, 1.0),
+        Finish(PARTITION, "o1", DONE, 1.0),
         Prune(PARTITION, 1, 1.0),
     ]
     for write in writes:
@@ -66,6 +68,7 @@ def test_all_that_is_written_of_one_partition_goes_one_after_the_other() -> None
 def test_partitions_do_not_wait_for_each_other() -> None:
     assert not share([TakeLease(PARTITION, "one", 1.0)], [publication(0, partition=OTHER)])
     assert not share([RecordDecision(decision("a"))], [RecordDecision(decision("a", partition=OTHER))])
+    assert not share([Finish(PARTITION, "o1", DONE, 1.0)], [Finish(OTHER, "o2", DONE, 2.0)])
 
 
 def test_who_takes_a_share_of_one_limit_waits_also_in_another_partition() -> None:
@@ -77,17 +80,16 @@ def test_who_takes_a_share_of_one_limit_waits_also_in_another_partition() -> Non
     assert len(limits) == 1
 
 
-def test_an_operation_ends_once_whoever_says_so() -> None:
-    assert share([Finish("o1", DONE, 1.0)], [Finish("o1", DONE, 2.0)])
-    assert not share([Finish("o1", DONE, 1.0)], [Finish("o2", DONE, 2.0)])
-
-
 def test_imports_go_one_after_the_other() -> None:
     assert share([Import(Path("a"), 1.0)], [Import(Path("b"), 1.0)])
 
 
 def test_locks_are_taken_in_one_order_so_that_no_two_wait_for_each_other() -> None:
-    writes: list[Write] = [admit("o1", "x", "y", "z"), TakeLease(OTHER, "one", 1.0), Finish("o1", DONE, 1.0)]
+    writes: list[Write] = [
+        admit("o1", "x", "y", "z"),
+        TakeLease(OTHER, "one", 1.0),
+        Finish(PARTITION, "o1", DONE, 1.0),
+    ]
     found = keys_of("lehr", writes)
     assert found == sorted(found) == keys_of("lehr", writes[::-1])
     assert len(set(found)) == len(found)

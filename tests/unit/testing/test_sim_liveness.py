@@ -63,7 +63,7 @@ def test_a_push_may_follow_at_once_only_one_left_behind(
         await ask(asked_running)
         production.end(first)
         await ask(asked_ended)
-        judge.committed(Finish("1", Outcome(Result.FAILED, "no answer"), EPOCH), None)
+        judge.committed(Finish(_PARTITION, "1", Outcome(Result.FAILED, "no answer"), EPOCH), None)
         judge._pauses(_push("2", 2))
         return witness.violations
 

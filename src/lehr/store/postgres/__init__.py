@@ -29,7 +29,7 @@ from lehr.store.postgres.intent import PostgresIntent
 from lehr.store.postgres.locks import keys_of
 from lehr.store.postgres.session import Readers
 from lehr.store.postgres.writer import Writer
-from lehr.store.sql.carriers import carriers
+from lehr.store.sql.carriers import carriers, carry_out
 from lehr.store.sql.record_queries import SqlRecords
 
 __all__ = ["Address", "PostgresStore"]
@@ -65,7 +65,7 @@ class PostgresStore:
             raise StalledError(f"the store at {self._address.place} was opened read-only", code="STO111")
         return self._writer.transact(
             keys_of(self._address.schema, writes),
-            lambda db: [_CARRY_OUT[type(write)](db, write) for write in writes],
+            lambda db: carry_out(db, _CARRIERS, writes),
             # COPY cannot be pipelined.
             pipelined=not any(isinstance(write, Publish) for write in writes),
         )
@@ -86,4 +86,4 @@ class PostgresStore:
             self._writer.close()
 
 
-_CARRY_OUT = carriers(publication.publish)
+_CARRIERS = carriers(publication.publish)

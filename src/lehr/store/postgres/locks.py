@@ -54,8 +54,6 @@ def _names(write: Write) -> Iterator[str]:
             yield f"partition {write.operation.partition}"
             for item in write.reservations:
                 yield f"limit {lock_key(item.key) % _LIMITS}"
-        case Finish():
-            yield f"operation {write.operation}"
         case Adopt():
             yield f"partition {write.ledger.partition}"
         case RecordDecision():
@@ -66,5 +64,14 @@ def _names(write: Write) -> Iterator[str]:
             yield f"partition {write.control.partition}"
         case Import():
             yield "imported"
-        case LiftControl() | KeepHandle() | TakeLease() | KeepLease() | ReturnLease() | Audit() | Prune():
+        case (
+            Finish()
+            | LiftControl()
+            | KeepHandle()
+            | TakeLease()
+            | KeepLease()
+            | ReturnLease()
+            | Audit()
+            | Prune()
+        ):
             yield f"partition {write.partition}"

@@ -14,6 +14,7 @@ from psycopg import pq
 
 from lehr.store.postgres.connections import Connection, Connector, alive
 from lehr.store.postgres.errors import translated
+from lehr.store.sql.feed import Noted
 from lehr.store.sql.session import Row, Rows, Values
 
 _ROWS_AT_ONCE = 2000
@@ -35,6 +36,7 @@ class PostgresSession:
     def __init__(self, connection: Connection, pipeline: psycopg.Pipeline | None = None) -> None:
         """With a `pipeline`, statements whose results are not read are not waited for."""
         self.connection = connection
+        self.noted = Noted()
         self._pipeline = pipeline
         self._streams = 0
         self._numbers: dict[str, deque[int]] = {}

@@ -14,6 +14,7 @@ from lehr.model.asset import AssetId, Partition
 from lehr.model.control import Control
 from lehr.model.damage import DamagedError
 from lehr.model.decision import Reservation
+from lehr.model.feed import ChangeKind
 from lehr.model.operation import LedgerEntry, Operation, Result
 from lehr.model.reason import Reason
 from lehr.model.writes import Admit, Finish, Refused
@@ -58,6 +59,7 @@ def admit(db: Session, write: Admit) -> Refused | None:
         OPERATION.sealed(number, operation.id, operation.partition, operation.asset, 1, body),
     )
     at = float(operation.started_at)
+    db.noted.add(operation.partition, ChangeKind.OPERATION_STARTED, at, operation.asset, operation.id)
     for item in write.reservations:
         # All shares of the key were verified: one that seems to be over is removed only after it was read.
         db.execute("DELETE FROM reservation WHERE key = ? AND until <= ?", (item.key, at))
@@ -139,6 +141,8 @@ def finish(db: Session, write: Finish) -> Refused | None:
             _release(db, write.operation)
         return Refused(Reason.DAMAGED, OPERATION.damaged(row[:-1]).why)
     number, id, partition, asset, is_open, body = row[:-1]
+    if partition != write.partition:
+        return Refused(Reason.DAMAGED, f"its row of table operation belongs to partition {partition}")
     if not is_open:
         return None
     operation = msgspec.json.decode(body, type=Operation)
@@ -156,6 +160,8 @@ def finish(db: Session, write: Finish) -> Refused | None:
         _release(db, operation.id)
     if write.ledger is not None:
         enter(db, write.ledger)
+    kind = ChangeKind.OPERATION_UNKNOWN if unknown else ChangeKind.OPERATION_ENDED
+    db.noted.add(partition, kind, write.at, asset, id)
     return None
 
 

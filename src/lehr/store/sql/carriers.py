@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from lehr.model.asset import Partition
+from lehr.model.feed import ChangeKind
 from lehr.model.incarnation import Incarnation
 from lehr.model.reason import Reason
 from lehr.model.writes import (
@@ -28,8 +29,10 @@ from lehr.model.writes import (
     ReturnLease,
     SetControl,
     TakeLease,
+    Write,
 )
 from lehr.store.sql import admission, leases, retention
+from lehr.store.sql.feed import Noted
 from lehr.store.sql.headers import is_pruned
 from lehr.store.sql.partitions import know_partition, partition_row, write_partition
 from lehr.store.sql.session import Session
@@ -59,6 +62,14 @@ def carriers(publish: CarryOut) -> Mapping[type, CarryOut]:
         Prune: retention.prune,
         Import: _import,
     }
+
+
+def carry_out(db: Session, carriers: Mapping[type, CarryOut], writes: Sequence[Write]) -> list[Any]:
+    """Carry out the writes of one commit, and append what they have changed to the feed."""
+    db.noted = Noted()
+    answers = [carriers[type(write)](db, write) for write in writes]
+    db.noted.write(db)
+    return answers
 
 
 def _admit(db: Session, write: Admit) -> Refused | None:
@@ -105,6 +116,7 @@ def record_decision(db: Session, write: RecordDecision) -> None:
     since = STANDING.sealed(decision.partition, decision.asset, condition.key(), float(decision.at))
     _of, _asset, *kept = CONDITION.sealed(decision.partition, decision.asset, msgspec.json.encode(condition))
     db.execute(_STAND, (*since, *kept))
+    db.noted.add(decision.partition, ChangeKind.DECISION, decision.at, decision.asset, str(number))
 
 
 def keep_handle(db: Session, write: KeepHandle) -> None:
@@ -139,6 +151,7 @@ def reschedule(db: Session, write: Reschedule) -> None:
         "UPDATE standing SET condition = ?, condition_checksum = ? WHERE partition = ? AND asset = ?",
         (*kept, partition, id),
     )
+    db.noted.add(partition, ChangeKind.RESCHEDULED, write.at, id)
 
 
 def set_control(db: Session, write: SetControl) -> Refused | None:
@@ -151,6 +164,7 @@ def set_control(db: Session, write: SetControl) -> Refused | None:
     version = _raise_version(db, control.partition)
     values = number, control.id, control.partition, None, until, version, body
     db.execute(CONTROL.insert, CONTROL.sealed(*values))
+    db.noted.add(control.partition, ChangeKind.CONTROL_SET, control.at, record=control.id)
     return None
 
 
@@ -165,6 +179,7 @@ def lift_control(db: Session, write: LiftControl) -> bool:
             "UPDATE control SET lifted_at = ?, changed = ?, checksum = ? WHERE number = ?",
             (float(write.at), version, lifted[-1], number),
         )
+        db.noted.add(partition, ChangeKind.CONTROL_LIFTED, write.at, record=id)
     return row is not None
 
 

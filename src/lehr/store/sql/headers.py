@@ -10,6 +10,7 @@ import msgspec
 from lehr.base.digest import Digest
 from lehr.model.admission import PartitionRow
 from lehr.model.asset import Partition
+from lehr.model.feed import ChangeKind
 from lehr.model.incarnation import Incarnation
 from lehr.model.writes import Publish
 from lehr.sdk.store import Imported
@@ -75,6 +76,8 @@ def append_header(
     )
     _write_header(db, incarnation)
     write_partition(db, row._replace(newest=incarnation.sequence, governance=incarnation.governance))
+    sequence = str(incarnation.sequence)
+    db.noted.add(incarnation.partition, ChangeKind.INCARNATION, write.at, record=sequence)
     return incarnation
 
 

@@ -12,11 +12,13 @@ from lehr.model.asset import AssetId, AssetKey, Partition
 from lehr.model.attempt import Attempt
 from lehr.model.control import AuditEntry, Control
 from lehr.model.decision import Condition, Decision, Reservation
+from lehr.model.feed import FeedEntry
 from lehr.model.handle import Handle
 from lehr.model.operation import LedgerEntry, Operation
 from lehr.model.writes import Prune, Pruned
 from lehr.sdk.store import DamagedOperation, Standing
 from lehr.store.sql.admission import active_controls, usage
+from lehr.store.sql.feed import entries, newest_position
 from lehr.store.sql.partitions import partition_row
 from lehr.store.sql.retention import prunable
 from lehr.store.sql.session import OpenSession, Session
@@ -120,6 +122,14 @@ class SqlRecords:
     def usage(self, reservation: Reservation, now: float, but: str = "") -> tuple[int, float | None]:
         with self._reading() as db:
             return usage(db, reservation, now, but)
+
+    def position(self, partition: Partition) -> int:
+        with self._reading() as db:
+            return newest_position(db, partition)
+
+    def feed(self, partition: Partition, after: int, limit: int = 100) -> list[FeedEntry]:
+        with self._reading() as db:
+            return entries(db, partition, after, limit)
 
     def attempt(self, partition: Partition) -> Attempt | None:
         with self._reading() as db:

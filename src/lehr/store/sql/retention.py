@@ -21,6 +21,7 @@ from lehr.model.decision import Status
 from lehr.model.diff import Goal
 from lehr.model.writes import Prune, Pruned
 from lehr.store.sql.admission import active_controls
+from lehr.store.sql.feed import prunable_entries, prune_entries
 from lehr.store.sql.headers import mark_pruned, pruned_flags
 from lehr.store.sql.session import Session
 from lehr.store.sql.tables import OPERATION, RESERVATION
@@ -146,6 +147,9 @@ def prune(db: Session, write: Prune) -> Pruned:
         controls = _remove_controls(db, write)
         if controls:
             return Pruned(controls=controls, rest=write)
+        entries = prune_entries(db, write.partition, write.before, write.most)
+        if entries:
+            return Pruned(entries=entries, rest=write)
     decisions, last_decision = _remove_decisions(db, write)
     operations, last_operation = _remove_operations(db, write)
     rest = replace(write, decisions_above=last_decision, operations_above=last_operation)
@@ -165,7 +169,8 @@ def prunable(db: Session, write: Prune) -> Pruned:
     decisions = db.execute(f"SELECT count(*) FROM ({_old_decisions(db)}) gone", wanted).fetchone()[0]  # noqa: S608
     operations = db.execute(f"SELECT count(*) FROM ({_old_operations(db)}) gone", wanted).fetchone()[0]  # noqa: S608
     controls = db.execute(f"SELECT count(*) FROM ({_OLD_CONTROLS}) gone", _wanted(write)).fetchone()[0]  # noqa: S608
-    return Pruned(len(sequences), versions, decisions, operations, controls)
+    entries = prunable_entries(db, write.partition, write.before)
+    return Pruned(len(sequences), versions, decisions, operations, controls, entries)
 
 
 def _wanted(write: Prune) -> dict[str, Any]:

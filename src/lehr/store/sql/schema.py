@@ -3,7 +3,7 @@
 Each database adds indexes whose columns suit it.
 """
 
-VERSION = 4
+VERSION = 5
 """Raised by every change of the tables: a store of another version is refused."""
 
 TABLES = """
@@ -185,6 +185,16 @@ CREATE TABLE audit (
     body BLOB NOT NULL,
     checksum BLOB NOT NULL
 );
+
+-- What each commit changed: references to the records. Append-only but for pruning from the beginning.
+CREATE TABLE feed (
+    partition TEXT NOT NULL,
+    number INTEGER NOT NULL,
+    at REAL NOT NULL,
+    changes BLOB NOT NULL,
+    checksum BLOB NOT NULL,
+    PRIMARY KEY (partition, number)
+) WITHOUT ROWID;
 
 -- Incarnations of other states, to be read. They belong to no partition and are never enforced.
 CREATE TABLE imported (

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from lehr.store.sql.feed import Noted
 
 Row = tuple[Any, ...]
 Values = Sequence[Any] | Mapping[str, Any]
@@ -33,8 +36,13 @@ class Rows(Protocol):
 class Session(Protocol):
     """Runs statements one after the other, within the open transaction.
 
+    Attributes:
+        noted: the changes of the commit under way, for the feed.
+
     Raises: the database's own errors; the opener of the session translates them.
     """
+
+    noted: Noted
 
     def execute(self, statement: str, values: Values = (), /) -> Rows:
         """Run a statement that returns few rows."""

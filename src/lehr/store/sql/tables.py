@@ -239,6 +239,9 @@ CONTROL = Table(
     description="control {id}",
 )
 AUDIT = Table("audit", "number", "partition", "body", description="entry {number} of the audit trail")
+FEED = Table(
+    "feed", "partition", "number", "at", "changes", description="entry {number} of the feed of {partition}"
+)
 IMPORTED = Table(
     "imported",
     "name",
@@ -280,6 +283,7 @@ TABLES = (
     CONDITION,
     CONTROL,
     AUDIT,
+    FEED,
     IMPORTED,
     IMPORTED_ASSET,
 )

@@ -12,7 +12,7 @@ from typing import Any
 from lehr.base.errors import StalledError
 from lehr.model.damage import RESTORE, Advance, Damage, TypesOf
 from lehr.model.writes import Prune, Write
-from lehr.store.sql.carriers import carriers
+from lehr.store.sql.carriers import carriers, carry_out
 from lehr.store.sql.record_queries import SqlRecords
 from lehr.store.sqlite import publication
 from lehr.store.sqlite.buckets import Buckets
@@ -45,7 +45,7 @@ class SqliteStore:
         self._path = path
         self._checkpoints: Checkpoints | None = None
         buckets = Buckets()
-        self._carry_out = carriers(lambda db, write: publication.publish(buckets, db, write))
+        self._carriers = carriers(lambda db, write: publication.publish(buckets, db, write))
         with contextlib.ExitStack() as opened:
             self._writer = None if read_only else opened.enter_context(closing(connect(path)))
             self._reader = opened.enter_context(closing(connect(path, read_only=True)))
@@ -64,7 +64,7 @@ class SqliteStore:
                 self._checkpoints.before_commit()
             db.execute("BEGIN IMMEDIATE")
             try:
-                answers = [self._carry_out[type(write)](db, write) for write in writes]
+                answers = carry_out(db, self._carriers, writes)
                 db.execute("COMMIT")
             except BaseException:
                 if db.in_transaction:

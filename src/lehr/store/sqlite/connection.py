@@ -13,6 +13,7 @@ import msgspec
 
 from lehr.base.errors import LehrError, StalledError, TransientError
 from lehr.model.damage import DamagedError
+from lehr.store.sql.feed import Noted
 from lehr.store.sql.schema import TABLES, VERSION
 
 BUSY_SECONDS = 5.0
@@ -30,6 +31,8 @@ _BEGIN = "run `lehr run` once, or name the state folder with --state"
 
 class Connection(sqlite3.Connection):
     """A `lehr.store.sql.session.Session` of SQLite."""
+
+    noted: Noted
 
     def stream(self, statement: str, values: Any = (), /) -> Iterator[Any]:
         return self.execute(statement, values)

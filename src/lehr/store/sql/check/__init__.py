@@ -17,6 +17,7 @@ import msgspec
 
 from lehr.model.asset import Partition
 from lehr.model.damage import Advance, Damage, TypesOf
+from lehr.store.sql import feed
 from lehr.store.sql.check import checksums, derived, history, imported, records
 from lehr.store.sql.session import Session
 from lehr.store.sql.tables import TABLES
@@ -29,6 +30,7 @@ _LOOKED_AT = (
     "standing",
     "ledger",
     "handle",
+    "feed",
     "imported_asset",
     *(table.name for table in TABLES),
 )
@@ -41,6 +43,7 @@ _NAMING = (
     "audit",
     "control",
     "decision",
+    "feed",
     "handle",
     "incarnation",
     "lease",
@@ -111,6 +114,7 @@ def _steps(
     yield "the current state", lambda: history.check_current(db, replay)
     yield "the indexes", lambda: derived.check(db, partition, types, advance)
     yield "the records", lambda: records.check(db, partition, advance)
+    yield "the feed", lambda: feed.check(db, partition)
 
 
 def _partitions(db: Session) -> list[Partition]:

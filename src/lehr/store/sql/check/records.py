@@ -13,6 +13,7 @@ from lehr.model.control import AuditEntry, Control, ControlKind
 from lehr.model.damage import RESTORE, Advance, Damage
 from lehr.model.decision import Condition, Decision
 from lehr.model.diff import Goal
+from lehr.model.feed import RecordChange
 from lehr.model.handle import Handle
 from lehr.model.operation import LedgerEntry, Operation
 from lehr.store.sql.session import Session
@@ -155,7 +156,7 @@ def _attempt(db: Session, bounds: _Bounds, found: Attempt, columns: tuple[Any, .
         yield f"incarnation {found.sequence} was in force after it; the newest is {bounds.newest}"
 
 
-def _nothing(db: Session, bounds: _Bounds, found: AuditEntry, columns: tuple[Any, ...]) -> Iterator[str]:
+def _nothing(db: Session, bounds: _Bounds, found: object, columns: tuple[Any, ...]) -> Iterator[str]:
     return iter(())
 
 
@@ -187,5 +188,6 @@ _TABLES = (
     _Table("decision", "number, asset", Decision, _first, _decision),
     _Table("control", "id, expires_at, lifted_at, changed", Control, _first, _control),
     _Table("attempt", "partition", Attempt, _first, _attempt),
+    _Table("feed", "number", tuple[RecordChange, ...], _first, _nothing, body="changes"),
     _Table("audit", "number", AuditEntry, _first, _nothing),
 )

@@ -8,12 +8,14 @@ the rule that it breaks. A test makes a fresh `Subject` for each rule and runs i
         rule(Subject(lambda: MyStore(tmp_path / "state")))
 
 `incarnations` holds the rules of intent, `admission` those of pushes, `history` those of
-what was decided and reported, `leases` those of who may write, `retention` those of pruning,
-`imports` those of incarnations of other states, `transactions` those of concurrency and failures.
+what was decided and reported, `feed` those of the feed, `leases` those of who may write,
+`retention` those of pruning, `imports` those of incarnations of other states, `transactions` those of
+concurrency and failures.
 """
 
 from lehr.testing.conformance.store import (  # noqa: F401 - each adds its rules
     admission,
+    feed,
     history,
     imports,
     incarnations,

@@ -101,11 +101,11 @@ def a_standing_is_as_old_as_its_verdict(store: Store) -> None:
 @RULES.opened
 def a_touch_is_no_decision(store: Store) -> None:
     """It moves the due time of an existing record; without one it does nothing."""
-    commit(store, Reschedule(key("a"), decision("a").condition))
+    commit(store, Reschedule(key("a"), decision("a").condition, NOW))
     hold(store.records.standing(key("a")) is None, "touching nothing makes nothing")
     commit(store, RecordDecision(decision("a", "One", at=NOW)))
     condition = decision("a", "One", next_at=NOW + 30).condition
-    commit(store, Reschedule(key("a"), condition))
+    commit(store, Reschedule(key("a"), condition, NOW))
     standing = store.records.standing(key("a"))
     hold(standing is not None and standing.condition == condition, "the condition is the new one")
     hold(standing is not None and standing.since == NOW, "it is as old as before")

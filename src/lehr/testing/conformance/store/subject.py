@@ -227,7 +227,7 @@ def trace(store: Store) -> list[object]:
 
 def finish(id: str, outcome: Any, *, at: float = NOW + 1, ledger: LedgerEntry | None = None) -> Finish:
     """The end of the operation `id`."""
-    return Finish(id, outcome, at, ledger)
+    return Finish(PARTITION, id, outcome, at, ledger)
 
 
 def entry(id: str, *, content: int = 1, operation: str | None = None, at: float = NOW) -> LedgerEntry:
