@@ -12,7 +12,7 @@ from lehr.sdk.store import PrunedError
 from lehr.testing.sim.capacity import HELD
 from lehr.testing.sim.harness import Harness
 from lehr.testing.sim.things import intended_value
-from lehr.testing.sim.witness import things
+from lehr.testing.sim.witnessed_state import things
 from lehr.testing.world import PARTITION
 
 

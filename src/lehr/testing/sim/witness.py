@@ -6,7 +6,6 @@ state at that very moment.
 
 from __future__ import annotations
 
-import datetime as dt
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -18,7 +17,6 @@ from lehr.base.diagnostics import errors
 from lehr.base.digest import digest, short
 from lehr.checks.rate_limit import RateLimit
 from lehr.control.messages import Approve, Controlling, Lift
-from lehr.model.addons import TURNDOWN, Turndown
 from lehr.model.asset import Asset
 from lehr.model.attempt import Attempt, Publication
 from lehr.model.control import Control, ControlKind
@@ -26,7 +24,7 @@ from lehr.model.decision import Decision
 from lehr.model.diff import Goal, Target
 from lehr.model.incarnation import Incarnation
 from lehr.model.merkle import incarnation_digest
-from lehr.model.operation import LedgerEntry, Operation, Purpose, Result
+from lehr.model.operation import Operation, Purpose, Result
 from lehr.model.selector import parse_selector
 from lehr.model.types import Registry
 from lehr.model.writes import (
@@ -52,6 +50,7 @@ from lehr.testing.sim.reached import paths_of
 from lehr.testing.sim.selecting import selected
 from lehr.testing.sim.source import NAME
 from lehr.testing.sim.trace import Trace
+from lehr.testing.sim.witnessed_state import Published, WitnessedState, is_active
 from lehr.testing.world import THING
 
 _ROUNDING = 0.001
@@ -70,23 +69,13 @@ class _Start(msgspec.Struct, frozen=True):
     payload: dict[str, Any]
 
 
-class Published(msgspec.Struct):
-    """An incarnation as it was published."""
-
-    header: Incarnation
-    assets: dict[str, Asset]
-
-
-class Witness:
+class Witness(WitnessedState):
     """The writes so far, and everything wrong with them.
 
     Attributes:
         violations: one line each, with the rule's id.
-        incarnations: by sequence.
-        open: operations that have not ended, by asset.
         admitted: ids of all operations there ever were.
         let_prune: those of them that were not needed when something was pruned.
-        ledger: the last entry of each asset.
         reached: how often each path was taken.
         revisions: digests by id of what each revision of the source declares; None for one that
             nothing may be published from.
@@ -99,24 +88,18 @@ class Witness:
     """
 
     def __init__(self, registry: Registry, trace: Trace) -> None:
+        super().__init__(registry)
         self.violations: list[str] = []
-        self.incarnations: dict[int, Published] = {}
-        self.controls: dict[str, Control] = {}
-        self.open: dict[str, Operation] = {}
         self.admitted: list[str] = []
         self.let_prune: set[str] = set()
-        self.ledger: dict[str, LedgerEntry] = {}
-        self.decisions: dict[str, Decision] = {}
         self.revisions: dict[str, dict[str, str] | None] = {}
         self.guards: dict[str, int | None] = {}
         self.let_go: set[str] = set()
         self.reached: Counter[str] = Counter()
-        self.jumped = False
         self.fenced = False
         self.capacity: int | None = CAPACITY
         self.lease = LeaseJudge(self.broken)
         self._trace = trace
-        self._registry = registry
         self._begun: set[str] = set()
         self._pushes: dict[str, list[str]] = {}
         self._applied: dict[str, int] = {}
@@ -135,127 +118,6 @@ class Witness:
             KeepLease: self.lease.kept,
             ReturnLease: self.lease.returned,
         }
-
-    # --- what there is -------------------------------------------------------------
-
-    @property
-    def newest(self) -> Published | None:
-        return self.incarnations[max(self.incarnations)] if self.incarnations else None
-
-    def operation(self, id: str) -> Operation | None:
-        """The open operation with this id."""
-        return next((item for item in self.open.values() if item.id == id), None)
-
-    def assets(self, sequence: int | None = None) -> dict[str, Asset]:
-        """Of an incarnation, by default the newest."""
-        found = self.newest if sequence is None else self.incarnations.get(sequence)
-        return {} if found is None else found.assets
-
-    def last(self, id: str) -> Asset | None:
-        """The last version of the asset in intent."""
-        for sequence in sorted(self.incarnations, reverse=True):
-            if (asset := self.incarnations[sequence].assets.get(id)) is not None:
-                return asset
-        return None
-
-    def last_thing(self, id: str) -> Asset | None:
-        """The last version in intent of the asset with production that has this id, or had it."""
-        versions = (self.incarnations[sequence].assets.get(id) for sequence in sorted(self.incarnations))
-        found = [asset for asset in versions if asset is not None and asset.type == THING]
-        return found[-1] if found else None
-
-    def active_control(self, kind: ControlKind, asset: Asset, now: float) -> Control | None:
-        """The last active control of `kind` over an asset."""
-        # One that ends may have run out before the clock went back.
-        found = [item for item in self._active(kind, asset, now) if not (self.jumped and item.expires_at)]
-        return found[-1] if found else None
-
-    def _active(self, kind: ControlKind, asset: Asset, now: float) -> list[Control]:
-        """All of `kind` over an asset, in the order in which they were given."""
-        return [
-            item
-            for item in self.controls.values()
-            if item.kind is kind and _is_active(item, now) and selected(item.selector, asset)
-        ]
-
-    def declared(self, type: str, asset: Asset, now: float) -> bool:
-        """Whether a governing asset of `type` selects this one in the newest incarnation, and is active."""
-        return any(
-            selected(payload["select"], asset)
-            for payload in self.payloads(type).values()
-            if payload.get("until") is None
-            or (not self.jumped and now < msgspec.convert(payload["until"], dt.datetime).timestamp())
-        )
-
-    def payloads(self, type: str) -> dict[str, dict[str, Any]]:
-        """Of the governing assets of `type` in the newest incarnation, by id."""
-        return {id: item.document()["payload"] for id, item in self.assets().items() if item.type == type}
-
-    def closed(self, asset: Asset, now: float) -> list[str]:
-        """Calendars that let no push of an asset go at `now`, and that are not overridden."""
-        overridden = {item.check for item in self._active(ControlKind.OVERRIDE, asset, now)}
-        return [
-            id
-            for id, payload in self.payloads("lehr.Calendar").items()
-            if selected(payload["select"], asset)
-            and not open_at(payload, now)
-            and not (payload["override"] and id in overridden)
-        ]
-
-    def turndown(self, asset: Asset) -> Turndown | None:
-        return self._registry.addon(asset, TURNDOWN, Turndown)
-
-    def joined(self) -> dict[str, set[str]]:
-        """Referrers and targets of each asset, present and past."""
-        found: dict[str, set[str]] = {}
-        versions = {
-            asset.digest: asset for item in self.incarnations.values() for asset in item.assets.values()
-        }
-        for asset in versions.values():
-            for mention in self._registry.mentions(asset):
-                found.setdefault(asset.id, set()).add(mention.target)
-                found.setdefault(mention.target, set()).add(asset.id)
-        return found
-
-    def referrers(self, id: str) -> list[str]:
-        """Things that refer to `id`: in intent, or gone from it with a turndown and not removed yet."""
-        return [
-            asset.id
-            for asset in self._cared_for()
-            if asset.id != id and any(item.target == id for item in self._registry.mentions(asset))
-        ]
-
-    def stays(self, id: str) -> bool:
-        """Whether something that will stay refers to `id`, directly or through assets in turndown."""
-        return any(
-            self.turndown(asset) is None or self.stays(asset.id)
-            for asset in self._cared_for()
-            if asset.id in self.referrers(id)
-        )
-
-    def _cared_for(self) -> list[Asset]:
-        """Assets that are in production or will be, among them what was removed and is needed again."""
-        ids = {id for item in self.incarnations.values() for id in item.assets}
-        found: list[Asset] = []
-        removed: list[Asset] = []
-        for id in sorted(ids):
-            asset = self.last(id)
-            assert asset is not None
-            entry = self.ledger.get(id)
-            # An asset back in intent is managed before any look at it.
-            leaves = id not in self.assets() or self.turndown(asset) is not None
-            push = self.open.get(id)
-            comes_back = push is not None and push.goal is Goal.PRESENT
-            if leaves and not comes_back and entry is not None and entry.goal is Goal.ABSENT:
-                removed.append(asset)
-            elif id in self.assets() or self.turndown(asset) is not None:
-                found.append(asset)
-        wanted = {asset.id for asset in removed if self.turndown(asset) is not None}
-        for asset in found:  # which grows
-            targets = {item.target for item in self._registry.mentions(asset)}
-            found += [other for other in removed if other.id in targets & wanted]
-            wanted -= targets
-        return found
 
     # --- what is written -----------------------------------------------------------
 
@@ -346,7 +208,7 @@ class Witness:
         """A person got the answer that controls are lifted: those that were asked for, and no others."""
         asked = parse_selector(request.selector)
         for control in before:
-            if not _is_active(control, now) or self.jumped:
+            if not is_active(control, now) or self.jumped:
                 continue
             plain = not (control.selector.all or asked.types or asked.labels)
             plain = plain and not (control.selector.types or control.selector.labels)
@@ -490,7 +352,7 @@ class Witness:
             item.kind is ControlKind.APPROVAL
             and item.selector.ids == (operation.asset,)
             and item.diff_digest == diff.digest()
-            and _is_active(item, operation.started_at)
+            and is_active(item, operation.started_at)
             for item in self.controls.values()
         ):
             self.broken("I4", f"{operation.asset} is destroyed without an approval")
@@ -559,23 +421,6 @@ class Witness:
         return any(id not in item.assets for item in self.incarnations.values())
 
 
-def _is_active(control: Control, now: float) -> bool:
-    return control.expires_at is None or now < control.expires_at
-
-
-def open_at(calendar: dict[str, Any], now: float) -> bool:
-    """Whether a calendar lets pushes go at `now`; True for all but those of every day in UTC."""
-    if calendar["timezone"] != "UTC" or any(len(item["days"]) < 7 for item in calendar["windows"]):
-        return True
-    minute = now % _DAY / 60
-    return any(_minutes(item["from"]) <= minute < _minutes(item["to"]) for item in calendar["windows"])
-
-
-def _minutes(time: str) -> int:
-    hours, minutes = time.split(":")
-    return int(hours) * 60 + int(minutes)
-
-
 def _counted_for(asset: Asset, limit: str, payload: dict[str, Any]) -> tuple[str, ...]:
     """The rate limit's key for a push of an asset."""
     return limit, *(_group(asset, term) for term in payload["group_by"])
@@ -585,11 +430,6 @@ def _group(asset: Asset, term: str) -> str:
     document = asset.document()
     labels = document["addons"].get("lehr.Labels", {}).get("labels", {})
     return str(labels.get(term.removeprefix("label:"), "") if term.startswith("label:") else document[term])
-
-
-def things(assets: Iterable[Asset]) -> list[Asset]:
-    """Those that have production."""
-    return [asset for asset in assets if asset.type == THING]
 
 
 def _write_summary(write: Write, answer: object) -> str:
