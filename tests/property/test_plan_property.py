@@ -26,7 +26,7 @@ from lehr.model.types import addon_names
 from lehr.sdk.plugin import Push
 from lehr.testing.virtual import VirtualClock
 from lehr.testing.world import PARTITION, registry, thing
-from tests.simulation.planning import PUSHING, Controls, Said, both
+from tests.simulation.dry_runs import PUSHING, Controls, Said, both
 from tests.world import Plane, World
 
 PIN = ControlKind.PIN

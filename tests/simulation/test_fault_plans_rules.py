@@ -11,10 +11,10 @@ from lehr.base.digest import Digest
 from lehr.model.reason import Reason
 from lehr.sdk.plugin import Fencing
 from lehr.testing.sim.plans.damage import damaged
+from lehr.testing.sim.plans.needless_plans import prune
 from lehr.testing.sim.plans.oracles import differences, strays, summary, unlike
 from lehr.testing.sim.plans.plan import Fault, FaultPlan, Point, Reference, Rest, Where
-from lehr.testing.sim.plans.planning import plans_of
-from lehr.testing.sim.plans.pruning import prune
+from lehr.testing.sim.plans.plan_list import plans_of
 
 REST = Rest({"a": 1}, {"a": ("digest", "present")}, {"a": ("Converged", Reason.AS_INTENDED)}, "incarnation")
 FILES = {"lehr.yaml": b"partition: x", "a.yaml": b"id: a", "b.yaml": b"id: b", "c.yaml": b"id: c"}

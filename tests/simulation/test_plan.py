@@ -13,7 +13,7 @@ from lehr.model.operation import Outcome, Result
 from lehr.model.selector import Selector, parse_selector
 from lehr.testing.virtual import VirtualClock
 from lehr.testing.world import thing
-from tests.simulation.planning import PUSHING, Controls, Said, both
+from tests.simulation.dry_runs import PUSHING, Controls, Said, both
 from tests.world import Plane, World
 
 

@@ -29,7 +29,7 @@ from lehr.query.overview import survey
 from lehr.query.partition_view import Reading
 from lehr.sdk.source import REMARK
 from lehr.wiring import Deployment, inert_in
-from lehr.wiring.running import answering, control_plane
+from lehr.wiring.program import answering, control_plane
 
 if TYPE_CHECKING:
     from lehr.http.server import Address

@@ -63,7 +63,7 @@ def serve(listen: str, names: tuple[str, ...]) -> None:
 
 async def _serve(ended: Ending, listen: str, names: tuple[str, ...], state: Path) -> int:
     from lehr.http.server import parse_address
-    from lehr.wiring.running import answering
+    from lehr.wiring.program import answering
 
     address = parse_address(listen)
     warn_of(address)

@@ -24,7 +24,7 @@ from lehr.http import problems
 from lehr.http.hooks import HOOK_PATH, Hook
 from lehr.http.limits import Limits
 from lehr.http.openapi import OPENAPI_PATH, WATCH_PATH, RunStates, of_server, openapi
-from lehr.http.outgoing import Abort, Outbound, Outgoing
+from lehr.http.outgoing_responses import Abort, Outbound, Outgoing
 from lehr.http.parameters import parameters_of
 from lehr.http.problems import ProblemError, problem, problem_of
 from lehr.http.questions import Installation, Question, Resource

@@ -13,8 +13,8 @@ from lehr.model.addons import DEPENDS_ON, LABELS, TURNDOWN, DependsOn, Labels, T
 from lehr.model.asset import Asset
 from lehr.model.types import Registry, addon_names
 from lehr.testing.sim.dice import Dice
-from lehr.testing.sim.governing import Governing
-from lehr.testing.sim.selecting import TEAMS, TIERS
+from lehr.testing.sim.governing_assets import Governing
+from lehr.testing.sim.selectors import TEAMS, TIERS
 from lehr.testing.world import PARTITION, thing
 
 IDS = tuple(f"t{number}" for number in range(8))

@@ -21,9 +21,9 @@ from lehr.model.asset import AssetId
 from lehr.model.control import Control
 from lehr.model.decision import Status
 from lehr.model.reason import Reason
-from lehr.testing.sim import edits, selecting
+from lehr.testing.sim import edits, selectors
 from lehr.testing.sim.faults import PushFault
-from lehr.testing.sim.governing import CALENDARS
+from lehr.testing.sim.governing_assets import CALENDARS
 from lehr.testing.sim.intent import IDS
 from lehr.testing.sim.random_harness import RandomHarness, Step
 from lehr.testing.sim.source import files
@@ -269,7 +269,7 @@ async def set_control(harness: RandomHarness) -> None:
     if not harness.witness.incarnations:
         return
     seconds = harness.dice.seconds(5.0, 120.0) if harness.dice.happens(0.5) else None
-    selector = selecting.written(harness.dice, IDS)
+    selector = selectors.written(harness.dice, IDS)
     if (active := harness.controls()) and harness.dice.happens(0.3):
         selector = str(harness.dice.pick(active).selector)  # a further word on the same
     await _set_control(harness, kind, selector, seconds)
@@ -280,7 +280,7 @@ async def _override(harness: RandomHarness) -> None:
     declared = [name for name in CALENDARS if name in harness.intent.governing.assets]
     check = harness.dice.pick(declared or CALENDARS)
     seconds = harness.dice.seconds(5.0, 120.0) if harness.dice.happens(0.5) else None
-    selector = selecting.written(harness.dice, IDS)
+    selector = selectors.written(harness.dice, IDS)
     await harness.command(Override(selector=selector, reason="outage", seconds=seconds, check=check))
 
 
@@ -318,7 +318,7 @@ async def _govern_the_pinned(harness: RandomHarness) -> None:
     if not here:
         return
     id = harness.dice.pick(here)
-    things[id].team = selecting.other_team(things[id].team)
+    things[id].team = selectors.other_team(things[id].team)
     harness.edit()
     await harness.pass_time(1.0, 4.0)
     pinning = Pin(selector=id, reason="because", seconds=harness.dice.seconds(30.0, 90.0), incarnation=before)
@@ -350,7 +350,7 @@ async def _lift_control(harness: RandomHarness) -> None:
     if len(control.selector.ids) > 1 and harness.dice.happens(0.5):
         await harness.command(Lift(kind=str(control.kind), selector=control.selector.ids[0]))
     elif harness.dice.happens(0.3):
-        selector = selecting.written(harness.dice, IDS)
+        selector = selectors.written(harness.dice, IDS)
         await harness.command(Lift(kind=str(control.kind), selector=selector))
     else:
         await lift(harness, control)

@@ -47,7 +47,7 @@ from lehr.testing.sim.capacity import CAPACITY
 from lehr.testing.sim.intent import GUARDED
 from lehr.testing.sim.lease_judge import LeaseJudge
 from lehr.testing.sim.reached import paths_of
-from lehr.testing.sim.selecting import selected
+from lehr.testing.sim.selectors import selected
 from lehr.testing.sim.source import NAME
 from lehr.testing.sim.trace import Trace
 from lehr.testing.sim.witnessed_state import Published, WitnessedState, is_active

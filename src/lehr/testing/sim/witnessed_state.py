@@ -16,7 +16,7 @@ from lehr.model.diff import Goal
 from lehr.model.incarnation import Incarnation
 from lehr.model.operation import LedgerEntry, Operation
 from lehr.model.types import Registry
-from lehr.testing.sim.selecting import selected
+from lehr.testing.sim.selectors import selected
 from lehr.testing.world import THING
 
 _DAY = 86_400.0

@@ -10,10 +10,10 @@ import msgspec
 from lehr.base.errors import LehrError
 from lehr.sdk.plugin import Fencing
 from lehr.testing.sim.examples import SCENARIOS
+from lehr.testing.sim.plans.needless_plans import Pruned, prune
 from lehr.testing.sim.plans.plan import FaultPlan, Reference
 from lehr.testing.sim.plans.plan_harness import PlanHarness
-from lehr.testing.sim.plans.planning import plans_of
-from lehr.testing.sim.plans.pruning import Pruned, prune
+from lehr.testing.sim.plans.plan_list import plans_of
 from lehr.testing.sim.suite import scratch, silence, spread
 from lehr.wiring import registry
 

@@ -10,7 +10,7 @@ import msgspec
 from lehr.base.clock import iso
 from lehr.model.asset import Asset, AssetId, make_asset
 from lehr.model.types import Registry
-from lehr.testing.sim import selecting
+from lehr.testing.sim import selectors
 from lehr.testing.sim.dice import Dice
 from lehr.testing.virtual import EPOCH
 
@@ -147,7 +147,7 @@ class Governing:
         type, payload_of = _MADE[name]
         payload = payload_of(self._dice, self.now()) | fields
         if type != "lehr.DeletionBudget":
-            payload["select"] = select or selecting.some(self._dice, self._ids)
+            payload["select"] = select or selectors.some(self._dice, self._ids)
         return self._asset(name, payload)
 
     def _asset(self, name: str, payload: dict[str, Any]) -> Asset:
