@@ -24,7 +24,7 @@ Architecture invariants:
 | `sieves`, `sieve_process` | heavy filters, run in child processes |
 | `hooks` | webhooks that trigger a check of the source after a git push |
 | `watch_streams`, `lines` | streams of batches, and their lines |
-| `outgoing` | responses being sent |
+| `outgoing_responses` | responses being sent |
 | `application` | from a request to a response; content negotiation, and the check of `Host` |
 | `protocol`, `server` | connections, and the server as a whole |
 """

@@ -3,7 +3,7 @@
 In: a plugin, check or program under test, and a seed. Out: a run that is the same every
 time, and suites of rules that any implementation of a protocol can be held to.
 
-Architecture invariant: no shipped part of the program imports this package.
+Architecture invariant: of the program, only the commands of `lehr sim` import this package.
 """
 
 from __future__ import annotations

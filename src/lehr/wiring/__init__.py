@@ -6,7 +6,7 @@
 | `installed` | types, plugins, checks and secrets, with those of installed packages |
 | `stores`, `sources` | the store, registers of claims, and what a server knows besides; the source |
 | `plane` | the parts of a control plane |
-| `new_state`, `running` | a state folder; the running program, and its answers over HTTP |
+| `new_state`, `program` | a state folder; the running program, and its answers over HTTP |
 
 Third parties add theirs with entry points, which `pip install` registers:
 

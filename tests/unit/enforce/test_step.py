@@ -338,7 +338,7 @@ def test_what_people_should_know_is_recorded_although_nothing_differs() -> None:
     state, effects = after(state, Begin(view()), diffed(told))
     assert written(effects, RecordDecision) == [], "said once"
     _, effects = after(state, Begin(view()), diffed(NO_DIFF))
-    assert condition(effects).message == "production is as intended"
+    assert said(effects) == (Status.CONVERGED, Reason.AS_INTENDED)
 
 
 def test_what_a_diff_tells_beside_its_changes_is_not_what_is_approved() -> None:

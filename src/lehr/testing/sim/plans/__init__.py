@@ -34,14 +34,14 @@ person does what a condition's `unblock` asks for, where the reference went furt
 
 And the `Witness` judges every write and push on the way.
 
-A plan that cannot change what happens is pruned (`pruning`): each rule is a function with its reason,
+A plan that cannot change what happens is pruned (`needless_plans`): each rule is a function with its reason,
 and a test plays pruned plans to see that they are right.
 
 | module | what |
 |---|---|
 | `scenario` | scenarios, and how to write one; two are in `lehr.testing.sim.examples` |
 | `plan` | points, faults, plans, the reference: values |
-| `planning`, `pruning`, `oracles`, `damage` | which plans there are, which are played, what must be equal |
+| `plan_list`, `needless_plans`, `oracles`, `damage` | which plans there are, which are played, what must be equal |
 | `saboteur` | waits at every point of a run, counts it, and strikes |
 | `scenario_witness` | judges each write, and keeps the state that is compared |
 | `plan_harness`, `campaign` | one run; all of them, over all processors |
