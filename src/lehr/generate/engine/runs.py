@@ -117,7 +117,7 @@ class Run:
         size = sum(map(_size, arguments))
         limits = replace(self._limits, calls=len(arguments), given_bytes=size)
         work = functools.partial(call_each, generator.path, generator.found.name, arguments, code, limits)
-        answers = _Answers(len(arguments), take, generator)
+        answers = _Answers(len(arguments), take)
         run = self._run if _count(arguments) <= _FEW else self._run_many
         ended = run(work, limits, self._clock, answers)
         if ended.overran is Overrun.INTERRUPTED:
@@ -199,12 +199,11 @@ class _Answers:
         stopped: True if the last answer reports that a limit ended it.
     """
 
-    def __init__(self, left: int, take: Callable[[CallOutput], None], generator: Generator) -> None:
+    def __init__(self, left: int, take: Callable[[CallOutput], None]) -> None:
         self.left = left
         self.stopped = False
         self.garbled = False
         self._take = take
-        self._generator = generator
 
     def __call__(self, body: bytes) -> None:
         if self.garbled or self.stopped or not self.left:

@@ -13,7 +13,8 @@ architecture were broken, if any. The same seed gives the same run, bit by bit.
 | `people`, `intent`, `edits`; `trouble`; `encounters` | actions of people, faults, and encounters |
 | `final_phase` | the end of a history, in which everything must settle |
 | `script`, `script_play` and related modules | scenarios as text, played and compared |
-| `witness`, `liveness`, `verdict` | what must hold at every step, between steps, and at the end |
+| `witnessed_state`, `witness` | what was written, and whether it was right |
+| `liveness`, `verdict` | what must hold between steps, and at the end |
 | `standstill` | what must hold while nothing happens |
 | `coverage` | which lines of the program random histories reach |
 | `trace` | what happened: compared, replayed, narrated |

@@ -41,7 +41,8 @@ and a test plays pruned plans to see that they are right.
 |---|---|
 | `scenario` | scenarios, and how to write one; two are in `lehr.testing.sim.examples` |
 | `plan` | points, faults, plans, the reference: values |
-| `plan_list`, `needless_plans`, `oracles`, `damage` | which plans there are, which are played, what must be equal |
+| `plan_list`, `needless_plans`, `damage` | which plans there are, which are played, damage to sources |
+| `oracles` | what must be equal |
 | `saboteur` | waits at every point of a run, counts it, and strikes |
 | `scenario_witness` | judges each write, and keeps the state that is compared |
 | `plan_harness`, `campaign` | one run; all of them, over all processors |
