@@ -129,19 +129,26 @@ class WitnessedState:
 
     def referrers(self, id: str) -> list[str]:
         """Things that refer to `id`: in intent, or gone from it with a turndown and not removed yet."""
-        return [
-            asset.id
-            for asset in self._cared_for()
-            if asset.id != id and any(item.target == id for item in self._registry.mentions(asset))
-        ]
+        return [asset.id for asset in self._referring(id, self._cared_for())]
 
     def stays(self, id: str) -> bool:
         """Whether something that will stay refers to `id`, directly or through assets in turndown."""
-        return any(
-            self.turndown(asset) is None or self.stays(asset.id)
-            for asset in self._cared_for()
-            if asset.id in self.referrers(id)
-        )
+        ahead, cared_for = [id], self._cared_for()
+        for target in ahead:  # which grows
+            for asset in self._referring(target, cared_for):
+                if self.turndown(asset) is None:
+                    return True
+                if asset.id not in ahead:
+                    ahead.append(asset.id)
+        return False
+
+    def _referring(self, id: str, assets: Iterable[Asset]) -> list[Asset]:
+        """Those of `assets`, other than `id` itself, that refer to it."""
+        return [
+            asset
+            for asset in assets
+            if asset.id != id and any(item.target == id for item in self._registry.mentions(asset))
+        ]
 
     def _cared_for(self) -> list[Asset]:
         """Assets that are in production or will be, among them what was removed and is needed again."""
