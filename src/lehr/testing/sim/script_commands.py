@@ -3,6 +3,9 @@
 A usage such as `fault push ASSET FAULT [--for TIME]` is the whole grammar of a command: words in
 small letters are literal (`a|b` is one of them), words in capitals are arguments whose name defines
 their allowed values, brackets enclose optional parts.
+
+All mistakes of a script are reported at once, each with its column, and several usages may begin with one
+word. `click` stops at the first mistake, and does not know columns.
 """
 
 from __future__ import annotations
@@ -49,7 +52,7 @@ class Misuse(NamedTuple):
 BodyReader = Callable[[Sequence[Line]], tuple[Any, list[Misuse]]]
 """Reads the indented lines below a command."""
 
-Said = Iterable[str] | None
+Output = Iterable[str] | None
 """A command's output, line by line, besides what then happens."""
 
 
@@ -64,7 +67,7 @@ class Command(msgspec.Struct, frozen=True):
     """
 
     usage: str
-    carry_out: Callable[..., Awaitable[Said]]
+    carry_out: Callable[..., Awaitable[Output]]
     body: BodyReader | None = None
 
     @property

@@ -18,7 +18,7 @@ from lehr.control.messages import (
     Refresh,
     Retry,
 )
-from lehr.testing.sim.script_commands import Command, Said
+from lehr.testing.sim.script_commands import Command, Output
 from lehr.testing.sim.script_harness import ScriptHarness
 
 _CONTROL = "SELECTOR [--reason TEXT] [--for TIME] [--by TEXT]"
@@ -30,7 +30,7 @@ Asks = Callable[..., AnyRequest]
 def _gives(usage: str, summary: str, request: Asks) -> Command:
     """A command that gives a request to the control plane, and shows its answer."""
 
-    async def carry_out(harness: ScriptHarness, *arguments: Any, by: str = "ana", **options: Any) -> Said:
+    async def carry_out(harness: ScriptHarness, *arguments: Any, by: str = "ana", **options: Any) -> Output:
         return await harness.command(request(harness, *arguments, **options), by)
 
     carry_out.__doc__ = summary
@@ -59,7 +59,7 @@ def _approve(harness: ScriptHarness, asset: str, **options: Any) -> AnyRequest:
     return _sets(Approve)(harness, f"id={asset}", **options)
 
 
-async def audit(harness: ScriptHarness) -> Said:
+async def audit(harness: ScriptHarness) -> Output:
     """Show what people did, as the audit trail has it, oldest first."""
     with harness.reading() as reading:
         entries = reading.records.audit(harness.partition)

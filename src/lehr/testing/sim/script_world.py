@@ -16,7 +16,7 @@ from lehr.sdk.plugin import Fencing
 from lehr.testing.sim.faults import LookFault, PushFault
 from lehr.testing.sim.production import on_one_line
 from lehr.testing.sim.script_assets import Entry, read_entries, read_text
-from lehr.testing.sim.script_commands import Command, Said
+from lehr.testing.sim.script_commands import Command, Output
 from lehr.testing.sim.script_harness import ScriptHarness
 from lehr.testing.sim.store import damage as damage_record
 from lehr.testing.sim.verdict import judge
@@ -96,7 +96,7 @@ async def advance(harness: ScriptHarness, seconds: float) -> None:
     await harness.pass_time(seconds)
 
 
-async def settle(harness: ScriptHarness, seconds: float | None) -> Said:
+async def settle(harness: ScriptHarness, seconds: float | None) -> Output:
     """Let time pass until nothing is left to do, or what is left waits for its time, a person or new
     intent. Fails if that takes longer than TIME (1h).
     """
@@ -115,7 +115,7 @@ async def clock(harness: ScriptHarness, seconds: float) -> None:
 # --- looking ---------------------------------------------------------------------------
 
 
-async def expect(harness: ScriptHarness, asset: str, status: Status, reason: str | None) -> Said:
+async def expect(harness: ScriptHarness, asset: str, status: Status, reason: str | None) -> Output:
     """Fail unless an asset has this status, and this reason if one is given."""
     key = AssetKey(harness.partition, AssetId(asset))
     with harness.reading() as reading:
@@ -132,19 +132,19 @@ async def expect(harness: ScriptHarness, asset: str, status: Status, reason: str
     return (f"FAILED  {failure}",)
 
 
-async def why(harness: ScriptHarness, asset: str) -> Said:
+async def why(harness: ScriptHarness, asset: str) -> Output:
     """Show an asset's status, the reason, and what would unblock it, as `lehr why` does."""
     with harness.reading() as reading:
         return list(_explained(explain(reading, asset), reading.now))
 
 
-async def production(harness: ScriptHarness) -> Said:
+async def production(harness: ScriptHarness) -> Output:
     """Show what there is in production."""
     values = harness.production.values
     return [f"{id} = {on_one_line(values[id])}" for id in sorted(values)] or ["nothing"]
 
 
-async def judged(harness: ScriptHarness) -> Said:
+async def judged(harness: ScriptHarness) -> Output:
     """Fail unless everything is as intended and nothing was lost. Every history must end like this
     when nothing goes wrong any more.
     """
