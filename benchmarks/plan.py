@@ -11,21 +11,13 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import NamedTuple
 
 from benchmarks import figures
-from benchmarks.files import LEHR, READ, timed
+from benchmarks.files import LEHR, READ, spent, timed
 
 MANIFESTS = 10
 PER_FOLDER = 1000
 ROUNDS = 5
-
-
-class Spent(NamedTuple):
-    """Seconds that a command took."""
-
-    wall: float
-    processor: float
 
 
 def prepare(folder: Path, size: int) -> None:
@@ -44,13 +36,6 @@ def prepare(folder: Path, size: int) -> None:
     git = ["git", "-c", "user.name=bench", "-c", "user.email=bench@localhost"]
     for command in (["init", "-q"], ["add", "."], ["commit", "-q", "-m", "files"]):
         subprocess.run([*git, *command], cwd=folder, check=True, capture_output=True)
-
-
-def spent(*command: str, cwd: Path) -> Spent:
-    """The time that a command takes, from start to end."""
-    before = figures.cpu_seconds()
-    wall = timed(*command, cwd=cwd)
-    return Spent(wall, figures.cpu_seconds() - before)
 
 
 def main() -> None:
