@@ -55,10 +55,12 @@ def controller(target: str, types: tuple[str, ...], workers: int, verbose: bool,
 
     The module is also searched for in the current folder. Exits with 0 on SIGTERM.
     """
+    from lehr.base.log import configure_now
     from lehr.cli.logs import configure_logs
 
     reconciler = load(target)
     configure_logs(verbose=verbose, as_json=log_json)
+    configure_now()  # the function may log, too
     place = named_server() or state_folder()
     run_until_ended(lambda ended: _control(ended, reconciler, place, types, workers))
 

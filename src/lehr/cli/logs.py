@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import logging
 import sys
 
-import structlog
+from lehr.base.log import Log, configure_later, configure_now
 
 
 class _Stderr:
@@ -32,12 +33,22 @@ class _StructlogHandler(logging.Handler):
             event = str(record.msg)
         first, _, rest = event.partition("\n")
         fields = {"details": rest} if rest else {}
-        log = structlog.get_logger()
-        log.log(record.levelno, first, logger=record.name, exc_info=record.exc_info or None, **fields)
+        Log().log(record.levelno, first, logger=record.name, exc_info=record.exc_info or None, **fields)
 
 
 def configure_logs(*, verbose: bool, as_json: bool) -> None:
     """Log warnings and errors, or with `verbose` everything, one line each."""
+    level = logging.INFO if verbose else logging.WARNING
+    configure_later(functools.partial(_configure_structlog, level, as_json=as_json))
+    if "structlog" in sys.modules:
+        configure_now()
+    logging.captureWarnings(True)
+    logging.basicConfig(handlers=[_StructlogHandler()], level=level, force=True)
+
+
+def _configure_structlog(level: int, *, as_json: bool) -> None:
+    import structlog
+
     show: structlog.typing.Processor = (
         structlog.processors.JSONRenderer()
         if as_json
@@ -53,10 +64,7 @@ def configure_logs(*, verbose: bool, as_json: bool) -> None:
         processors.append(structlog.processors.format_exc_info)
     structlog.configure(
         processors=[*processors, show],
-        wrapper_class=structlog.make_filtering_bound_logger(logging.INFO if verbose else logging.WARNING),
+        wrapper_class=structlog.make_filtering_bound_logger(level),
         logger_factory=structlog.PrintLoggerFactory(_Stderr()),  # type: ignore[arg-type]
         cache_logger_on_first_use=True,
     )
-    logging.captureWarnings(True)
-    level = logging.INFO if verbose else logging.WARNING
-    logging.basicConfig(handlers=[_StructlogHandler()], level=level, force=True)

@@ -21,6 +21,7 @@ from lehr.cli.stored import workspace_state, workspace_state_option
 if TYPE_CHECKING:
     from lehr.dry_run.planner import Planned
     from lehr.model.asset import Partition
+    from lehr.sdk.generation import Generation
     from lehr.sdk.store import Store
 
 _COLOURS = {
@@ -64,6 +65,20 @@ def plan(directory: Path, exit_code: bool, form: str, state: Path | None) -> Non
 
 async def _plan(directory: Path, state: Path | None) -> list[Planned]:
     from lehr import wiring
+
+    folder = workspace_state(directory, state)
+    generation = wiring.generation(state=folder, keeps=False)
+    await generation.begin()  # first of all: it takes as long as everything that is imported here
+    try:
+        return await _planned_with(generation, directory, state)
+    finally:
+        await generation.close()
+
+
+async def _planned_with(generation: Generation, directory: Path, state: Path | None) -> list[Planned]:
+    import asyncio
+
+    from lehr import wiring
     from lehr.base.chance import Chance
     from lehr.base.clock import SystemClock
     from lehr.cli.deployment import deployment_of
@@ -79,7 +94,8 @@ async def _plan(directory: Path, state: Path | None) -> list[Planned]:
     configure_logs(verbose=False, as_json=False)
     with beside(directory, state) as there, contextlib.ExitStack() as opened:
         claims = claims_beside(directory, state)
-        tree = await look_at(directory, there, known=workspace_state(directory, state), claims=claims)
+        tree = await look_at(directory, there, generation=generation, claims=claims)
+        ending = asyncio.create_task(generation.close())
         require_valid(tree)
         show_notes(tree)
         for item in tree.diagnostics:
@@ -97,6 +113,7 @@ async def _plan(directory: Path, state: Path | None) -> list[Planned]:
         try:
             return await Planner(runtime, candidate, plugins, wiring.checks()).plan()
         finally:
+            await ending
             for plugin in plugins:
                 await plugin.close()
 

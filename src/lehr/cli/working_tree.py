@@ -13,7 +13,6 @@ from lehr import wiring
 from lehr.base.diagnostics import Diagnostic, errors, in_order
 from lehr.cli.deployment import deployment_of
 from lehr.control.state_folder import default_state
-from lehr.generate.engine.memo import copied
 from lehr.model.asset import Asset, AssetId, Partition
 from lehr.model.incarnation import AssetChange, Incarnation
 from lehr.model.types import Registry
@@ -29,7 +28,7 @@ from lehr.validate import DeltaProposal, MappingPredecessor, validate
 if TYPE_CHECKING:
     from lehr.model.provenance import DeclaredGenerator
     from lehr.sdk.claims import Claims
-    from lehr.sdk.generation import Generated
+    from lehr.sdk.generation import Generated, Generation
     from lehr.sdk.source import Snapshot
     from lehr.sdk.store import Store
 
@@ -72,7 +71,7 @@ async def look_at(
     *,
     twice: bool = False,
     memo: Path | None = None,
-    known: Path | None = None,
+    generation: Generation | None = None,
     claims: Sequence[Claims] = (),
 ) -> WorkingTree:
     """Generate and validate the workspace in `directory`; nothing is written.
@@ -81,7 +80,7 @@ async def look_at(
         store: its newest incarnation is what the workspace is validated against; None for none.
         twice: build it a second time in another process, and report differences.
         memo: build it a third time with a copy of this file, the cached results of a control plane.
-        known: state folder of a control plane whose cached results are used; None to build from scratch.
+        generation: builds it; None for a new worker that builds from scratch.
         claims: registers of the claims of other partitions on this host. They are closed.
 
     Raises:
@@ -92,11 +91,13 @@ async def look_at(
         deployment = replace(deployment_of(str(directory), Path(scratch), "directory"), lender=lender)
         newest, look_up = wiring.source(deployment).newest(), wiring.look_up(deployment.base)
         kept = None
-        if memo is not None and copied(memo, Path(scratch) / wiring.MEMO_FILE):
-            kept = Kept(Path(scratch), memo)
+        if memo is not None:
+            from lehr.generate.engine.memo import copied
+
+            kept = Kept(Path(scratch), memo) if copied(memo, Path(scratch) / wiring.MEMO_FILE) else None
         try:
             return await look_at_snapshot(
-                newest, store, twice=twice, kept=kept, known=known, look_up=look_up, claims=claims
+                newest, store, twice=twice, kept=kept, generation=generation, look_up=look_up, claims=claims
             )
         finally:
             for register in claims:
@@ -121,7 +122,7 @@ async def look_at_snapshot(
     *,
     twice: bool = False,
     kept: Kept | None = None,
-    known: Path | None = None,
+    generation: Generation | None = None,
     look_up: LookUp | None = None,
     claims: Sequence[Claims] = (),
 ) -> WorkingTree:
@@ -129,20 +130,20 @@ async def look_at_snapshot(
 
     Args:
         kept: build it a third time with these results.
-        known: as for `look_at`.
+        generation: as for `look_at`.
         look_up: queries the databases that policies use; None for none.
         claims: registers of the claims of other partitions.
 
     Raises:
         TransientError, StalledError: generation failed.
     """
-    generated = await _built(snapshot, state=known)
+    types = wiring.known_types()
+    generated = await (_built(snapshot) if generation is None else generation.generate(snapshot))
     if twice:
         differing = unrepeatable(generated, await _built(snapshot, _OTHERWISE))
         if kept is not None and not differing:
             differing = misremembered(generated, await _built(snapshot, state=kept.state), str(kept.path))
         generated = replace(generated, diagnostics=(*generated.diagnostics, *differing))
-    types = wiring.known_types()
     tree = WorkingTree(
         generated.partition, generated.assets, generated.declared, types, generated.diagnostics
     )

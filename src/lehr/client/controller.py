@@ -9,18 +9,18 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 import msgspec
-import structlog
 
 from lehr.base.chance import Chance
 from lehr.base.clock import Clock
 from lehr.base.errors import LehrError, WaitingError, raised_as
+from lehr.base.log import Log
 from lehr.client.deltas import Delta
 from lehr.client.informer import SharedInformer
 from lehr.client.queue import WorkQueue
 from lehr.model.asset import Asset, AssetId
 from lehr.sdk.watch import Watchable
 
-log = structlog.get_logger()
+log = Log()
 
 _LEAST_SECONDS = 0.1
 """A function that always requests an immediate call must not starve others, or signals."""

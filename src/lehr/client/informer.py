@@ -5,16 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Iterator
 
-import structlog
-
 from lehr.base.chance import Chance
 from lehr.base.clock import Clock
+from lehr.base.log import Log
 from lehr.client.deltas import Delta
 from lehr.client.reflector import Reflector
 from lehr.model.asset import Asset, AssetId
 from lehr.sdk.watch import Batch, Watchable
 
-log = structlog.get_logger()
+log = Log()
 
 Handler = Callable[[Delta], None]
 """Called for every change. Must return at once; put slow work into a `WorkQueue` or a `DeltaQueue`."""

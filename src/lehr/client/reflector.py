@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
-import structlog
-
 from lehr.base.backoff import delay
 from lehr.base.chance import Chance
 from lehr.base.clock import Clock
 from lehr.base.errors import TransientError
+from lehr.base.log import Log
 from lehr.model.asset import Asset
 from lehr.sdk.watch import Batch, ListAgainError, Watchable
 
-log = structlog.get_logger()
+log = Log()
 
 _FIRST_SECONDS = 0.1
 _LONGEST_SECONDS = 30.0

@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import msgspec
-import structlog
 
 from lehr.base.errors import LehrError, TransientError
+from lehr.base.log import Log
 from lehr.control.commands import approved, control_of, lifted, pruned_summary, require_overridable
 from lehr.control.messages import (
     AnyRequest,
@@ -36,7 +36,7 @@ from lehr.model.writes import Audit, LeaseLostError, LiftControl, Prune, Pruned,
 from lehr.query.run_state import RunState
 from lehr.sdk.runtime import Runtime
 
-log = structlog.get_logger()
+log = Log()
 
 
 class Commander:

@@ -6,13 +6,13 @@ import asyncio
 from collections.abc import Callable, Collection
 
 import msgspec
-import structlog
 
 from lehr.base.blocking import Blocking
 from lehr.base.clock import Clock
+from lehr.base.log import Log
 from lehr.sdk.store import Store
 
-log = structlog.get_logger()
+log = Log()
 
 _FIRST_SECONDS = 60.0
 _SECONDS = 3600.0

@@ -8,13 +8,13 @@ from collections.abc import Callable, Coroutine, Iterable, Sequence
 from typing import Protocol
 
 import msgspec
-import structlog
 
 from lehr.base.blocking import Blocking
 from lehr.base.chance import Chance
 from lehr.base.clock import Clock
 from lehr.base.diagnostics import Diagnostic, errors, in_order
 from lehr.base.errors import LehrError, StalledError, TransientError
+from lehr.base.log import Log
 from lehr.control.commander import Commander
 from lehr.control.mirror_upkeep import Tidying, tidy_up
 from lehr.control.retention import Retention, keep_pruned
@@ -39,7 +39,7 @@ from lehr.sdk.source import Source
 from lehr.sdk.store import Store
 from lehr.sdk.validator import LookUp
 
-log = structlog.get_logger()
+log = Log()
 
 GRACE_SECONDS = 30.0
 """How long running pushes may take to finish when the process ends."""

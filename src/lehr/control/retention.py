@@ -6,15 +6,15 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import msgspec
-import structlog
 
 from lehr.base.clock import Clock
 from lehr.base.errors import LehrError
+from lehr.base.log import Log
 from lehr.control.commands import pruned_summary
 from lehr.model.asset import Partition
 from lehr.model.writes import Prune, Pruned
 
-log = structlog.get_logger()
+log = Log()
 
 _FIRST_SECONDS = 600.0
 _EVERY_SECONDS = 6 * 3600.0

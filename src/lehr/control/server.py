@@ -10,13 +10,13 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import msgspec
-import structlog
 
 from lehr.base.errors import DEFECT, LehrError, raised_as
+from lehr.base.log import Log
 from lehr.control.messages import AnyRequest, CommandResult
 from lehr.control.socket import SOCKET, listening, peer_user
 
-log = structlog.get_logger()
+log = Log()
 
 CarryOut = Callable[[AnyRequest, str], Awaitable[CommandResult]]
 

@@ -14,12 +14,12 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, NamedTuple, cast
 
 import msgspec
-import structlog
 from msgspec.structs import replace
 
 from lehr.base.clock import Clock
 from lehr.base.digest import Digest
 from lehr.base.errors import LehrError
+from lehr.base.log import Log
 from lehr.dry_run.candidate import CandidateIntent
 from lehr.dry_run.supposed import Supposed
 from lehr.enforce.conclude import broken
@@ -63,7 +63,7 @@ from lehr.sdk.plugin import AssetPlugin
 from lehr.sdk.runtime import Runtime
 from lehr.sdk.store import Records, Store
 
-log = structlog.get_logger()
+log = Log()
 
 _EPOCH = 0
 """Epoch of a lease that is never taken."""

@@ -6,9 +6,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
-import structlog
-
 from lehr.base.errors import LehrError
+from lehr.base.log import Log
 from lehr.enforce.lookups import Lookups
 from lehr.enforce.slot import Slot
 from lehr.model.addons import TURNDOWN
@@ -19,7 +18,7 @@ from lehr.model.writes import Refused
 from lehr.sdk.claims import Claims, Conflict
 from lehr.sdk.runtime import Runtime
 
-log = structlog.get_logger()
+log = Log()
 
 
 class PushRefusal(NamedTuple):

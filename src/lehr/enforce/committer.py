@@ -11,17 +11,17 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
-import structlog
 from msgspec.structs import replace
 
 from lehr.base.blocking import Blocking
 from lehr.base.clock import Clock
 from lehr.base.errors import StalledError, TransientError
+from lehr.base.log import Log
 from lehr.model.damage import DamagedError
 from lehr.model.writes import KeepLease, Refused, Write
 from lehr.sdk.store import Store
 
-log = structlog.get_logger()
+log = Log()
 
 MOST_WRITES = 2000
 """Most writes of one transaction; the rest goes into the next."""

@@ -6,15 +6,14 @@ import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from typing import NamedTuple
 
-import structlog
-
 from lehr.base.errors import LehrError
+from lehr.base.log import Log
 from lehr.enforce.intent_readers import RecordingReader
 from lehr.enforce.plugin_errors import FAILURES
 from lehr.model.diff import Target
 from lehr.sdk.plugin import AssetPlugin
 
-log = structlog.get_logger()
+log = Log()
 
 MOST = 256
 """Diffs in one call."""

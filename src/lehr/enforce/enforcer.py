@@ -6,11 +6,11 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from typing import TypeVar
 
-import structlog
 from msgspec.structs import replace
 
 from lehr.base.digest import Digest
 from lehr.base.errors import LehrError, WaitingError
+from lehr.base.log import Log
 from lehr.base.pauses import in_parts
 from lehr.enforce.claims import SlotClaims
 from lehr.enforce.committer import Committer
@@ -40,7 +40,7 @@ from lehr.sdk.plugin import AssetPlugin
 from lehr.sdk.runtime import Runtime
 from lehr.sdk.store import Head
 
-log = structlog.get_logger()
+log = Log()
 
 T = TypeVar("T")
 

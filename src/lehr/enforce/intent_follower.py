@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 
-import structlog
-
 from lehr.base.errors import StalledError, TransientError
+from lehr.base.log import Log
 from lehr.client.reflector import Reflector
 from lehr.enforce.plugin_errors import one_line
 from lehr.model.asset import Asset, AssetId
@@ -20,7 +19,7 @@ from lehr.sdk.runtime import Runtime
 from lehr.sdk.store import Head
 from lehr.sdk.watch import Batch
 
-log = structlog.get_logger()
+log = Log()
 
 _POLL_SECONDS = 5.0
 _HEARTBEAT_SECONDS = 3600.0

@@ -13,11 +13,10 @@ from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Any, Generic, TypeVar
 
-import structlog
-
 from lehr.base.backoff import RetryBudget
 from lehr.base.clock import Clock
 from lehr.base.errors import LehrError, NeedError, StalledError, TransientError, WaitingError
+from lehr.base.log import Log
 from lehr.client.turns import TurnQueue
 from lehr.enforce.diff_batches import UNANSWERED, Batches
 from lehr.enforce.intent_readers import RecordingReader
@@ -30,7 +29,7 @@ from lehr.model.handle import excess
 from lehr.model.operation import DONE, Operation, Outcome, Progress, Result
 from lehr.sdk.plugin import AssetPlugin, Push
 
-log = structlog.get_logger()
+log = Log()
 
 T = TypeVar("T")
 Returned = TypeVar("Returned", Diff, Outcome)

@@ -7,10 +7,9 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
-import structlog
-
 from lehr.base.digest import Digest
 from lehr.base.errors import NeedError
+from lehr.base.log import Log
 from lehr.enforce.governance import Governance
 from lehr.enforce.neighbours import UNDER_WAY, Neighbours, no_controls
 from lehr.enforce.plugin_errors import FAILURES, one_line, reraise_if_cancelled, storable
@@ -25,7 +24,7 @@ from lehr.sdk.check import CheckPlugin, CheckRequest, Referrer
 
 T = TypeVar("T")
 
-log = structlog.get_logger()
+log = Log()
 
 _RETRY_SECONDS = 10.0
 

@@ -7,11 +7,11 @@ from collections.abc import Callable, Coroutine, Iterable, Sequence
 from functools import partial
 from typing import Any
 
-import structlog
 from msgspec.structs import replace
 
 from lehr.base.digest import Digest
 from lehr.base.errors import LehrError, TransientError
+from lehr.base.log import Log
 from lehr.client.turns import TurnQueue
 from lehr.enforce.claims import PushRefusal, SlotClaims
 from lehr.enforce.committer import Committer
@@ -57,7 +57,7 @@ from lehr.model.writes import Finish, Refused, Write
 from lehr.sdk.check import CheckPlugin
 from lehr.sdk.runtime import Runtime
 
-log = structlog.get_logger()
+log = Log()
 
 
 class Turns:

@@ -8,7 +8,6 @@ from collections.abc import Callable, Collection
 from typing import Any
 
 import msgspec
-import structlog
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
@@ -18,6 +17,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from lehr.base.clock import Clock
 from lehr.base.errors import DEFECT, LehrError
+from lehr.base.log import Log
 from lehr.base.moments import encode
 from lehr.client.wire import Problem
 from lehr.http import problems
@@ -35,7 +35,7 @@ from lehr.http.watch_streams import MEDIA_TYPE, OfWatch, Watches
 from lehr.query.filters import Filter
 from lehr.sdk.store import Store
 
-log = structlog.get_logger()
+log = Log()
 
 _WORTH_PACKING = 1400
 """Bytes that fit into one packet anyway."""

@@ -11,13 +11,12 @@ import hashlib
 import hmac
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 
-import structlog
-
 from lehr.base.clock import Clock
 from lehr.base.errors import LehrError
+from lehr.base.log import Log
 from lehr.http.problems import ProblemError
 
-log = structlog.get_logger()
+log = Log()
 
 HOOK_PATH = "/hooks/git"
 

@@ -9,15 +9,15 @@ import sys
 from collections.abc import Sequence
 
 import msgspec
-import structlog
 
 from lehr.base.errors import TransientError
+from lehr.base.log import Log
 from lehr.http.limits import Limits
 from lehr.http.sieve_process import Sift, read, write
 from lehr.query.filters import Filter, Sifted
 from lehr.sdk.store import Row
 
-log = structlog.get_logger()
+log = Log()
 
 _START_SECONDS = 60.0
 _SHARE_SECONDS = 0.25

@@ -12,13 +12,13 @@ from collections.abc import Callable, MutableMapping
 from typing import Annotated, Any
 
 import msgspec
-import structlog
 from msgspec import Meta
 from starlette.types import Receive, Send
 
 from lehr.base.blocking import Blocking
 from lehr.base.clock import Clock
 from lehr.base.errors import LehrError
+from lehr.base.log import Log
 from lehr.client.wire import Problem, encode_batch
 from lehr.http.limits import Limits
 from lehr.http.lines import Lines, WatchRequest
@@ -30,7 +30,7 @@ from lehr.query.partition_watch import Feed
 from lehr.sdk.store import Store
 from lehr.sdk.watch import Batch, ListAgainError
 
-log = structlog.get_logger()
+log = Log()
 
 
 MEDIA_TYPE = "application/jsonl"

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-import structlog
-
 from lehr.base.blocking import Blocking
 from lehr.base.errors import LehrError
+from lehr.base.log import Log
 from lehr.model.addons import is_turned_down
 from lehr.model.asset import Asset, AssetId, AssetKey, Partition
 from lehr.model.incarnation import AssetChange
@@ -16,7 +15,7 @@ from lehr.publish.claims import Claimed, conflicts_of
 from lehr.sdk.claims import Claims, Conflict
 from lehr.sdk.store import Store
 
-log = structlog.get_logger()
+log = Log()
 
 _AT_ONCE = 1000
 """Approximate number of assets checked in one pass."""

@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any
 
-import structlog
 from msgspec.structs import replace
 
 from lehr import __version__
 from lehr.base.blocking import Blocking
 from lehr.base.diagnostics import Diagnostic, errors, in_order
 from lehr.base.errors import LehrError
+from lehr.base.log import Log
 from lehr.model.addons import is_turned_down
 from lehr.model.asset import Asset, AssetId
 from lehr.model.attempt import Attempt, Publication
@@ -43,7 +43,7 @@ from lehr.sdk.source import (
 from lehr.sdk.validator import BEYOND_SOURCE, Limits, LookUp
 from lehr.validate import NOT_ASKED, DeltaProposal, judge
 
-log = structlog.get_logger()
+log = Log()
 
 _MOST_OVERTAKEN = 3
 """How often a pass yields to a newer revision. Bounded, so that a busy source still gets published."""

@@ -6,11 +6,11 @@ from collections.abc import Collection
 from pathlib import Path
 
 import pygit2
-import structlog
 
 from lehr.base.digest import digest_bytes, short
 from lehr.base.durable import sync
 from lehr.base.errors import LehrError, StalledError, TransientError, raised_as
+from lehr.base.log import Log
 from lehr.sources.command import run_git
 from lehr.sources.tree import TreeReader
 
@@ -183,7 +183,7 @@ def _tip_of(name: str) -> str:
 # Safe while others read and write: git makes a pack before it removes the packed files, readers look again
 # for missing objects, and unreferenced objects stay for a day, so that objects being written are not lost.
 
-log = structlog.get_logger()
+log = Log()
 
 _MIRRORS = "sources"
 _MOST_LOOSE = 200

@@ -13,17 +13,17 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 import msgspec
-import structlog
 
 from lehr.base.blocking import Blocking
 from lehr.base.errors import TransientError
+from lehr.base.log import Log
 from lehr.base.real_paths import real_entry, real_target
 from lehr.base.text import writable
 from lehr.model.asset import AssetId, Partition
 from lehr.sdk.claims import Conflict, Holder
 from lehr.sdk.protected import Protected
 
-log = structlog.get_logger()
+log = Log()
 
 T = TypeVar("T")
 

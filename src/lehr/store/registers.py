@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-import structlog
-
 from lehr.base.errors import LehrError
+from lehr.base.log import Log
 from lehr.model.asset import AssetId
 from lehr.sdk.claims import Holder
 from lehr.store.claims import Owner, Register, refused
 
-log = structlog.get_logger()
+log = Log()
 
 _Names = Mapping[AssetId, Collection[str]]
 _Holders = Mapping[str, Holder]

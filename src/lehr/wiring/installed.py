@@ -148,14 +148,18 @@ def _installed(group: str) -> list[EntryPoint]:
     """Entry points of other packages under `group`, by name."""
     import importlib.metadata
 
-    return sorted(importlib.metadata.entry_points(group=group), key=lambda item: item.name)
+    from lehr.base.log import configure_now
+
+    found = sorted(importlib.metadata.entry_points(group=group), key=lambda item: item.name)
+    if found:  # they may log, too
+        configure_now()
+    return found
 
 
 def _installed_plugins(deployment: Deployment, served: set[str]) -> Iterator[AssetPlugin]:
     """Installed plugins that can be used; `served` are the types that have a plugin already."""
-    import structlog
-
     from lehr.base.errors import StalledError
+    from lehr.base.log import Log
     from lehr.sdk.plugin import AssetPlugin
 
     for entry in _installed("lehr.plugins"):
@@ -167,9 +171,7 @@ def _installed_plugins(deployment: Deployment, served: set[str]) -> Iterator[Ass
                 for name in served.intersection(plugin.types):
                     raise ValueError(f"another plugin serves type {name} already")
         except StalledError as error:
-            structlog.get_logger().error(
-                "a plugin is left out: its assets stall, all others continue", error=str(error)
-            )
+            Log().error("a plugin is left out: its assets stall, all others continue", error=str(error))
             continue
         served.update(plugin.types)
         yield plugin

@@ -14,7 +14,7 @@ from lehr.wiring.stores import claims, has_store, open_store
 if TYPE_CHECKING:
     from lehr.control.mirror_upkeep import Tidying
     from lehr.control.plane import Parts
-    from lehr.sdk.generation import Generation
+    from lehr.generate.engine.client import GenerationWorker
     from lehr.sdk.validator import DatabaseRule, LookUp
 
 
@@ -77,7 +77,7 @@ def _tidying(state: Path) -> Tidying:
 
 def generation(
     environment: Mapping[str, str] | None = None, state: Path | None = None, *, keeps: bool = True
-) -> Generation:
+) -> GenerationWorker:
     """A generation worker that knows the types of `registry`.
 
     Args:

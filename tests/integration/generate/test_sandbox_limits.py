@@ -29,7 +29,7 @@ FORGE = """
 import os, signal
 import msgspec
 from lehr.base.diagnostics import Diagnostic
-from lehr.generate.sandbox.authors import Answer
+from lehr.generate.sandbox.authors import CallOutput
 from lehr.sdk.generator import *
 
 signal.setitimer(signal.ITIMER_PROF, 0)
@@ -68,14 +68,14 @@ def called(
 
 def test_frames_that_nobody_asked_for_buy_no_time() -> None:
     # Its time is not what ends it, however busy the machine is.
-    answers, problem = called("    while True:\n        forge(Answer())\n", limits=SandboxLimits())
+    answers, problem = called("    while True:\n        forge(CallOutput())\n", limits=SandboxLimits())
     assert answers == [CallOutput()]
     assert problem is not None
     assert problem.code == "GEN026"
 
 
 def test_one_frame_now_and_then_does_not_buy_time_without_end() -> None:
-    body = "    while True:\n        for _ in range(3_000_000): pass\n        forge(Answer())\n"
+    body = "    while True:\n        for _ in range(3_000_000): pass\n        forge(CallOutput())\n"
     answers, problem = called(body, 100_000)
     assert len(answers) < 1000
     assert problem is not None
@@ -98,7 +98,7 @@ def test_who_prints_without_end_is_ended_all_the_same() -> None:
 
 
 def test_what_ends_badly_after_its_last_answer_has_a_problem() -> None:
-    answers, problem = called("    forge(Answer())\n    os._exit(3)\n    yield")
+    answers, problem = called("    forge(CallOutput())\n    os._exit(3)\n    yield")
     assert len(answers) == 1
     assert problem is not None
     assert "exit code 3" in problem.what
@@ -142,7 +142,7 @@ def test_whatever_is_raised_there_is_an_error_that_names_the_generator(error: st
 
 
 def test_an_answer_that_a_limit_ended_says_so() -> None:
-    answers, problem = called("    forge(Answer(repeatable=False))\n    yield", 2)
+    answers, problem = called("    forge(CallOutput(repeatable=False))\n    yield", 2)
     assert answers == []
     assert problem is not None
     assert problem.code == "GEN026"

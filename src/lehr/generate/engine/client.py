@@ -13,14 +13,15 @@ from pathlib import Path
 from typing import BinaryIO
 
 import msgspec
-import structlog
 from msgspec.structs import replace
 
 from lehr.base.blocking import Blocking
 from lehr.base.errors import TransientError
+from lehr.base.log import Log
 from lehr.generate.engine.memory import Memory, Origins
 from lehr.generate.outcome.protocol import (
     LENGTH_BYTES,
+    OVERTAKE,
     Answer,
     Built,
     Changed,
@@ -32,7 +33,6 @@ from lehr.generate.outcome.protocol import (
     Working,
     frame,
 )
-from lehr.generate.sandbox.forks import OVERTAKE
 from lehr.model.asset import Asset
 from lehr.sdk.generation import Generated, OvertakenError
 from lehr.sdk.source import Snapshot
@@ -41,7 +41,7 @@ _BUFFER = 1 << 20
 _SHOWN_BYTES = 2000
 _FAREWELL_SECONDS = 2.0
 
-_log = structlog.get_logger(__name__)
+_log = Log()
 
 _answer: msgspec.msgpack.Decoder[Answer] = msgspec.msgpack.Decoder(Answer)
 
@@ -92,6 +92,13 @@ class GenerationWorker:
         """Process id of the worker; None while there is none."""
         return None if self._process is None else self._process.pid
 
+    async def begin(self) -> None:
+        """Start the worker now, so that it is ready when it is used. `generate` reports failures."""
+        async with self._turn:
+            if self._process is None:
+                with contextlib.suppress(OSError):
+                    await self._start()
+
     async def generate(self, snapshot: Snapshot) -> Generated:
         async with self._turn:
             if self._again is not None:
@@ -126,7 +133,7 @@ class GenerationWorker:
         """Implements `lehr.sdk.generation.Overtakable`."""
         if self._turn.locked() and self._process is not None and self._listens:
             with contextlib.suppress(ProcessLookupError):
-                self._process.send_signal(OVERTAKE)
+                self._process.send_signal(signal.Signals[OVERTAKE])
 
     async def close(self) -> None:
         async with self._turn:

@@ -28,6 +28,7 @@ from lehr.generate.engine.runs import Fork, Run
 from lehr.generate.outcome.problem_list import reported
 from lehr.generate.outcome.protocol import (
     LENGTH_BYTES,
+    OVERTAKE,
     Built,
     Changed,
     Contents,
@@ -41,7 +42,7 @@ from lehr.generate.outcome.protocol import (
 from lehr.generate.sandbox import forks
 from lehr.generate.sandbox.denials import preload
 from lehr.generate.sandbox.forker import Forker, OtherForker
-from lehr.generate.sandbox.forks import OVERTAKE, RunResult, Take, Work
+from lehr.generate.sandbox.forks import RunResult, Take, Work
 from lehr.generate.sandbox.meter import Overrun
 from lehr.model.types import Registry
 
@@ -197,7 +198,7 @@ class _Overtaken:
         self.descriptor, self._tell = os.pipe()
         os.set_blocking(self.descriptor, False)
         os.set_blocking(self._tell, False)
-        signal.signal(OVERTAKE, self._note)
+        signal.signal(signal.Signals[OVERTAKE], self._note)
 
     def forget(self) -> None:
         """Note that the pending signal was handled."""

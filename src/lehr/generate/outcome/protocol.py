@@ -19,6 +19,9 @@ from lehr.sdk.validator import Limits
 
 LENGTH_BYTES = 4
 
+OVERTAKE = "SIGUSR1"
+"""Name of the signal that makes a worker stop calling generators: there is something newer to build."""
+
 
 class SandboxLimits(msgspec.Struct, frozen=True):
     """Resource limits for generators.

@@ -39,9 +39,6 @@ _EXIT_BROKEN = 70
 EXIT_NO_MEMORY = 71
 """Exit code of a fork without enough memory to report that it is out of memory."""
 
-OVERTAKE = signal.SIGUSR1
-"""Signal that makes a worker stop calling generators: there is something newer to build."""
-
 _MANY_FILES = 1 << 16
 
 _LOOK_SECONDS = 0.25

@@ -16,12 +16,11 @@ import struct
 from collections.abc import AsyncIterator, Iterable, Iterator
 from typing import NamedTuple
 
-import structlog
-
 from lehr.base.errors import TransientError
+from lehr.base.log import Log
 from lehr.model.asset import AssetKey
 
-_log = structlog.get_logger(__name__)
+_log = Log()
 _libc = ctypes.CDLL(None, use_errno=True)
 _HEADER = struct.Struct("iIII")
 _BUFFER = 1 << 16
