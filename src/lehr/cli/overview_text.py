@@ -56,10 +56,15 @@ def run_line(run: RunState, now: float) -> str:
 
 
 def held_back_line(held: Sequence[HeldBack], partition: Partition) -> str:
-    """Some of the assets that pins hold back."""
+    """Some of the assets that pins and releases hold back."""
+    by = " and ".join(
+        name
+        for name, released in (("pins", False), ("releases", True))
+        if any(item.released is released for item in held)
+    )
     named = [terminal.printable(f"{item.id} at {partition}@{item.incarnation}") for item in held]
     shown = formatting.first_of(named, _MOST_HELD, ", ")
-    return f"{formatting.counted(len(held), 'asset')} held back by pins: {shown}"
+    return f"{formatting.counted(len(held), 'asset')} held back by {by}: {shown}"
 
 
 def _in_force(overview: Overview, now: float, run: RunState) -> str:

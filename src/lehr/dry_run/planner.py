@@ -23,7 +23,7 @@ from lehr.base.log import Log
 from lehr.dry_run.candidate import CandidateIntent
 from lehr.dry_run.supposed import Supposed
 from lehr.enforce.conclude import broken
-from lehr.enforce.governance import load
+from lehr.enforce.governance import AsOf, load
 from lehr.enforce.intent_readers import RecordingReader
 from lehr.enforce.lane import Lane
 from lehr.enforce.lookups import Lookups
@@ -211,6 +211,10 @@ class Planner:
     async def _view(self, slot: Slot) -> View:
         return await self._lookups.run(lambda: self._viewer.view(slot, self._governance, _CAUSE, _EPOCH))
 
+    def _as_of(self, slot: Slot) -> AsOf:
+        assert slot.state.turn is not None
+        return AsOf(self._governance, slot.state.turn.view.now)
+
     def _broke(self, slot: Slot, error: LehrError | str) -> None:
         governing, now = self._governance.sequence, self._runtime.clock.now()
         slot.state, effects = broken(
@@ -224,7 +228,9 @@ class Planner:
             self._viewer.entered(slot)
             match effects[-1]:
                 case RunDiff(target=target):
-                    event, _read = await self._neighbours.compare(slot.lane, target, routine=True)
+                    event, _read = await self._neighbours.compare(
+                        slot.lane, target, self._as_of(slot), routine=True
+                    )
                 case AskStatus(operation=operation):
                     event = await slot.lane.status(operation)
                 case RunChecks(view=view, diff=diff, purpose=purpose):

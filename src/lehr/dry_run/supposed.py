@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 
 from lehr.base.digest import Digest
 from lehr.enforce.governance import Governance
@@ -54,7 +54,9 @@ class Supposed:
 
     def partition(self, name: Partition) -> PartitionRow:
         governed = self._governance
-        return PartitionRow(name, governed.sequence, governed.digest, governed.controls_version)
+        return PartitionRow(
+            name, governed.sequence, governed.digest, governed.controls_version, governed.releases.version
+        )
 
     def epoch(self, partition: Partition) -> int:
         return self._epoch
@@ -69,6 +71,9 @@ class Supposed:
         return [control for control in self._governance.controls if control.is_active(now)]
 
     def controls_changed_since(self, partition: Partition, version: int) -> Sequence[Control]:
+        return ()
+
+    def released_since(self, partition: Partition, version: int) -> Container[AssetId]:
         return ()
 
     def usage(self, limit: Reservation, now: float, but: str) -> tuple[int, float | None]:

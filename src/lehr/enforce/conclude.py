@@ -174,6 +174,10 @@ def _evidence(state: State) -> dict[str, Any]:
         found["content_digest"] = turn.content_digest
     if turn.view.pinning.pin is not None:
         found["pin"] = turn.view.pinning.pin.id
+    if turn.view.pinning.released is not None and turn.view.pinning.released.release is not None:
+        found["release"] = turn.view.pinning.released.release.id
+    if turn.elsewhere:
+        found["read_at"] = dict(turn.elsewhere)
     if trouble.failures:
         found["failures"] = trouble.failures
     if trouble.failed_diffs:

@@ -14,7 +14,7 @@ from lehr.base.log import Log
 from lehr.base.pauses import in_parts
 from lehr.enforce.claims import SlotClaims
 from lehr.enforce.committer import Committer
-from lehr.enforce.governance import Governance, load
+from lehr.enforce.governance import Governance, load, load_releases
 from lehr.enforce.intent_follower import Heads, IntentFollower
 from lehr.enforce.lane import Lane
 from lehr.enforce.lookups import Lookups, selected
@@ -32,6 +32,7 @@ from lehr.model.declared import TYPE, declared_type
 from lehr.model.incarnation import Incarnation
 from lehr.model.operation import Operation, Outcome, Result
 from lehr.model.pinning import pin
+from lehr.model.release import NO_RELEASES
 from lehr.model.selector import Selector
 from lehr.model.writes import Finish, KeepLease, LeaseLostError, Refused, TakeLease
 from lehr.sdk.check import CheckPlugin
@@ -185,9 +186,10 @@ class Enforcer:
 
     async def _load(self, newest: Incarnation) -> Governance:
         """Governance of `newest`, whose types are known from now on: later reads use these types."""
-        runtime = self._runtime
+        runtime, before = self._runtime, self._turns.governance
+        known = NO_RELEASES if before is None else before.releases
         governance = await runtime.reading.run(
-            load, runtime.store, runtime.registry, newest, runtime.clock.now()
+            load, runtime.store, runtime.registry, newest, runtime.clock.now(), known
         )
         runtime.registry.declare(map(declared_type, governance.of_type(TYPE)))
         return governance
@@ -316,6 +318,7 @@ class Enforcer:
                 slot.update_head(head)
         if governance.controls_version != before.controls_version:
             await self.sweep(_CONTROLS_CHANGED)
+        self._wake_released(governance, before)
         if not same:
             self._wakeups.wake_all(self._wakeups.unsettled, "checks, limits or freezes have changed")
         async for id in in_parts(enforced, self._runtime.clock):
@@ -332,8 +335,11 @@ class Enforcer:
         return {id: State(ledger=records.ledger(key), handle=records.handle(key)) for id, key in keys.items()}
 
     def _overtakes(self, slot: Slot) -> bool:
-        """Whether the latest publication makes a push that runs, or is about to begin, out of date."""
-        return (slot.push is not None or slot.activity is Activity.ADMITTING) and not self._pinned(slot)
+        """Whether the latest publication makes a push that runs, or is about to begin, out of date.
+
+        Not where a pin or a release decides: only what it allows can be newer content for the asset.
+        """
+        return (slot.push is not None or slot.activity is Activity.ADMITTING) and not self._held(slot)
 
     async def _follow_store(self) -> None:
         """Check periodically for writes without a notification."""
@@ -361,6 +367,34 @@ class Enforcer:
         )
         if self._turns.governance is not None and version != self._turns.governance.controls_version:
             await self.controls_changed(Selector(all=True), _CONTROLS_CHANGED)
+        await self.releases_changed()
+
+    async def releases_changed(self) -> None:
+        """Assets may have been released, or releases withdrawn.
+
+        Raises:
+            LehrError: the store cannot be read; it is read again within seconds.
+        """
+        async with self._changing:
+            before, runtime = self._turns.governance, self._runtime
+            if before is None:
+                return
+            known = before.releases
+            releases = await runtime.reading.run(load_releases, runtime.store, self.partition, known)
+            if releases is not known:
+                self._turns.governance = governance = replace(before, releases=releases)
+                self._wake_released(governance, before)
+
+    def _wake_released(self, governance: Governance, before: Governance) -> None:
+        """Wake the assets for which another release counts. A push of other content is out of date."""
+        for id in governance.releases.changed_from(before.releases):
+            if (slot := self._wakeups.slots.get(id)) is not None:
+                released = governance.releases.of(id)
+                target = None if released is None or released.release is None else released.release.target
+                push = slot.push
+                if slot.activity is Activity.ADMITTING or (push and push.operation.content != target):
+                    slot.superseded()
+                self._wakeups.wake_slot(slot, "another release counts", urgent=True)
 
     async def controls_changed(self, selector: Selector, cause: str) -> None:
         """A control on the assets of `selector` was set or lifted."""
@@ -423,12 +457,12 @@ class Enforcer:
         self._wakeups.add(slot)
         return slot
 
-    def _pinned(self, slot: Slot) -> bool:
+    def _held(self, slot: Slot) -> bool:
         last = self._lookups.last_known(slot.key, slot.type)
         if last is None or self._turns.governance is None:
             return False
-        controls = self._turns.governance.controls_over(slot.key.id, self._runtime.clock.now())
-        return pin(last[0], last[1], controls).pin is not None
+        holds = self._turns.governance.holds(slot.key.id, self._runtime.clock.now())
+        return holds.released is not None or pin(last[0], last[1], holds).pin is not None
 
     def pushes(self) -> list[tuple[Operation, str]]:
         """Pushes under way, and the last progress that each reported."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import msgspec
 
@@ -13,6 +14,8 @@ from lehr.model.control_index import ControlIndex
 from lehr.model.decision import Reservation
 from lehr.model.governance import DELETION_BUDGET, OBSERVE_ONLY, DeletionBudget, ObserveOnly
 from lehr.model.incarnation import Incarnation
+from lehr.model.pinning import Holds
+from lehr.model.release import NO_RELEASES, Releases
 from lehr.model.selector import Selector
 from lehr.model.types import Registry
 from lehr.sdk.store import Store
@@ -29,6 +32,7 @@ class Governance(msgspec.Struct, frozen=True):
     controls: ControlIndex
     observed: tuple[ObserveOnly, ...]
     removals: tuple[Reservation, ...]
+    releases: Releases = NO_RELEASES
 
     @property
     def sequence(self) -> int:
@@ -46,6 +50,10 @@ class Governance(msgspec.Struct, frozen=True):
         """The unexpired controls that may select an asset, in the order in which they were set."""
         return self.controls.over(id, now)
 
+    def holds(self, id: AssetId, now: float) -> Holds:
+        """What may keep an asset from the newest content."""
+        return Holds(self.controls.over(id, now), self.releases.of(id))
+
     def selectors_changed_from(self, before: Governance) -> list[Selector]:
         """The selectors of the controls that only one of the two has."""
         old, new = ({control.id: control for control in item.controls} for item in (before, self))
@@ -59,8 +67,37 @@ class Governance(msgspec.Struct, frozen=True):
         return None
 
 
-def load(store: Store, registry: Registry, incarnation: Incarnation, now: float) -> Governance:
-    """Governance of the partition of `incarnation`, its newest, at `now` (wall-clock seconds)."""
+class AsOf(NamedTuple):
+    """Governance at the moment at which a turn looks at other assets.
+
+    Attributes:
+        now: wall-clock seconds.
+    """
+
+    governance: Governance
+    now: float
+
+    @property
+    def sequence(self) -> int:
+        return self.governance.sequence
+
+    def holds(self, id: AssetId) -> Holds:
+        """What may keep an asset from the newest content."""
+        return self.governance.holds(id, self.now)
+
+
+def load(
+    store: Store,
+    registry: Registry,
+    incarnation: Incarnation,
+    now: float,
+    known: Releases = NO_RELEASES,
+) -> Governance:
+    """Governance of the partition of `incarnation`, its newest, at `now` (wall-clock seconds).
+
+    Args:
+        known: releases as they were read last: only what has changed since is read again.
+    """
     partition = incarnation.partition
     types = sorted(name for name, item in registry.types.items() if item.governs)
     assets: dict[str, list[Asset]] = {}
@@ -74,7 +111,17 @@ def load(store: Store, registry: Registry, incarnation: Incarnation, now: float)
         ControlIndex(controls),
         tuple(registry.payload(asset, ObserveOnly) for asset in assets.get(OBSERVE_ONLY, ())),
         _removals(partition, [registry.payload(a, DeletionBudget) for a in assets.get(DELETION_BUDGET, ())]),
+        load_releases(store, partition, known),
     )
+
+
+def load_releases(store: Store, partition: Partition, known: Releases) -> Releases:
+    """The releases of a partition now, of which those in `known` were read before."""
+    version, changed = store.records.released(partition, known.version)
+    if version < known.version:  # the state is another one, as after a restored backup
+        version, changed = store.records.released(partition)
+        known = NO_RELEASES
+    return known if version == known.version else known.updated(version, changed)
 
 
 def _removals(partition: Partition, budgets: list[DeletionBudget]) -> tuple[Reservation, ...]:

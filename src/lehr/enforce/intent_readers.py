@@ -1,4 +1,4 @@
-"""Readers bound to one incarnation, which record what was read."""
+"""Readers of intent for plugins, which record what was read."""
 
 from __future__ import annotations
 
@@ -48,14 +48,22 @@ class RecordingReader:
         partition: Partition,
         sequence: int,
         removed: Callable[[Asset], bool] = lambda asset: False,
+        sequence_of: Callable[[AssetId], int] | None = None,
     ) -> None:
-        """Read incarnation `sequence`, without assets that their turndown has `removed`."""
+        """Read incarnation `sequence`.
+
+        Args:
+            removed: whether the turndown of an asset has removed it: it is not there then.
+            sequence_of: the incarnation at which an asset is read instead. May raise `NeedError`.
+        """
         self._removed = removed
+        self._sequence_of = sequence_of
         self._intent = intent
         self._registry = registry
         self._partition = partition
         self._sequence = sequence
         self._assets: dict[AssetId, Asset | None] = {}
+        self._elsewhere: dict[AssetId, int] = {}
         self.missed: dict[AssetId, None] = {}
         self.understands: Mapping[str, int] | None = None
 
@@ -66,6 +74,11 @@ class RecordingReader:
     @property
     def reads(self) -> dict[AssetId, Digest | None]:
         return {id: asset.digest if asset else None for id, asset in self._assets.items()}
+
+    @property
+    def elsewhere(self) -> tuple[tuple[AssetId, int], ...]:
+        """Assets that were read at another incarnation, and at which."""
+        return tuple(self._elsewhere.items())
 
     def others(self, id: AssetId) -> tuple[AssetId, ...]:
         """Ids of the assets that were asked for other than `id`."""
@@ -85,6 +98,7 @@ class RecordingReader:
     def know_same(self, other: RecordingReader) -> None:
         """Take over the reads of another reader of the same incarnation; they count as reads of this one."""
         self._assets = {**other._assets, **self._assets}
+        self._elsewhere = {**other._elsewhere, **self._elsewhere}
 
     def asset(self, id: AssetId) -> Asset | None:
         try:
@@ -100,7 +114,10 @@ class RecordingReader:
         return asset
 
     def _look(self, id: AssetId) -> Asset | None:
-        asset = self._intent.asset(AssetKey(self._partition, id), self._sequence)
+        sequence = self._sequence if self._sequence_of is None else self._sequence_of(id)
+        asset = self._intent.asset(AssetKey(self._partition, id), sequence)
+        if sequence != self._sequence:
+            self._elsewhere[id] = sequence
         return None if asset is not None and self._removed(asset) else asset
 
     async def fetch_missed(self) -> None:

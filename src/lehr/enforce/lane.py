@@ -254,7 +254,7 @@ class Lane(Generic[T]):
         known = asset or read.asset(target.id)
         if known is None:
             return DiffFailed(f"incarnation {target.incarnation} has no asset {target.id}")
-        return Diffed(diff, read.content_digest(known))
+        return Diffed(diff, read.content_digest(known), read.elsewhere)
 
     async def _ask_until_read(self, target: Target, read: RecordingReader, routine: bool) -> object:
         """The plugin's answer, repeated until everything that it reads is in memory."""

@@ -19,6 +19,7 @@ from lehr.base.blocking import Blocking, Inline
 from lehr.base.clock import Clock
 from lehr.base.errors import LehrError, NeedError, TransientError
 from lehr.model.asset import Asset, AssetId, AssetKey, Partition, make_asset
+from lehr.model.content_key import same_content
 from lehr.model.damage import DamagedError
 from lehr.model.decision import Reservation
 from lehr.model.incarnation import Incarnation
@@ -74,6 +75,7 @@ class Lookups:
         self._assets_of = runtime.store.intent.assets
         self._reads["usage"] = runtime.store.records.usage
         self._blocking: Blocking = runtime.reading
+        self._partition = runtime.partition
         self._clock: Clock = runtime.clock
         self._at_once = isinstance(runtime.reading, Inline)
         self._found: dict[Call, Any] | None = None
@@ -219,6 +221,11 @@ class Lookups:
             self._keep((AssetKey(partition, id), self._same_as(id, sequence)), found.get(id))
 
     # --- all else -----------------------------------------------------------------------
+
+    def same_content(self, id: AssetId, one: int, other: int) -> bool:
+        """Whether two incarnations of the partition have the same content of an asset."""
+        key = AssetKey(self._partition, id)
+        return same_content(self.asset(key, one), self.asset(key, other))
 
     def last(self, key: AssetKey, sequence: int | None = None) -> tuple[Asset, int] | None:
         found: tuple[Asset, int] | None = self._look("last", key, sequence)

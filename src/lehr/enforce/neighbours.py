@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 
 from msgspec.structs import replace
 
 from lehr.base.digest import Digest
+from lehr.enforce.governance import AsOf
 from lehr.enforce.intent_readers import RecordingReader
 from lehr.enforce.lane import Lane
 from lehr.enforce.lookups import Lookups
@@ -15,10 +16,9 @@ from lehr.enforce.slot import Slot
 from lehr.enforce.state import Diffed, DiffFailed
 from lehr.model.addons import TURNDOWN
 from lehr.model.asset import Asset, AssetId, AssetKey
-from lehr.model.control import Control
 from lehr.model.decision import Verdict
 from lehr.model.diff import NO_DIFF, Change, Diff, Effects, Goal, Target
-from lehr.model.pinning import pin
+from lehr.model.pinning import NO_HOLDS, Holds, pin
 from lehr.model.types import addon_names
 from lehr.sdk.check import Referrer
 from lehr.sdk.runtime import Runtime
@@ -29,13 +29,13 @@ _UNKNOWN = Effects(capacity=None)
 UNDER_WAY = Diff((Change("push", "ended", "under way"),), _UNKNOWN)
 """How an asset differs while a push of it is, or may be, under way."""
 
-ControlsOver = Callable[[AssetId], Sequence[Control]]
-"""The controls that may select an asset, in the order in which they were set."""
+HoldsOver = Callable[[AssetId], Holds]
+"""What may keep an asset from the newest content."""
 
 
-def no_controls(id: AssetId) -> Sequence[Control]:
-    """`ControlsOver` for those who ignore controls."""
-    return ()
+def no_holds(id: AssetId) -> Holds:
+    """`HoldsOver` for those who ignore pins and releases."""
+    return NO_HOLDS
 
 
 class Neighbours:
@@ -65,18 +65,26 @@ class Neighbours:
         """An asset as `sequence` has it."""
         return self.lookups.asset(AssetKey(self._partition, id), sequence)
 
-    def content_of(self, id: AssetId, governing: int, controls_over: ControlsOver) -> int:
-        """The incarnation whose content an asset has, by its pin if it has one; 0 if it is gone."""
+    def content_of(self, id: AssetId, governing: int, holds_over: HoldsOver) -> int:
+        """The incarnation whose content an asset has, by its pin or release if any; 0 if it is gone."""
         newest = self.asset(id, governing)
-        return 0 if newest is None else pin(newest, governing, controls_over(id)).content
+        return 0 if newest is None else self._content_of(newest, governing, holds_over)
+
+    def _content_of(self, newest: Asset, governing: int, holds_over: HoldsOver) -> int:
+        holds = holds_over(newest.id)
+        if holds == NO_HOLDS:
+            return governing
+        slot = self._slots.get(newest.id)
+        ledger = None if slot is None else slot.state.ledger
+        applied = 0 if ledger is None else ledger.content
+        return pin(newest, governing, holds, applied=applied, same=self.lookups.same_content).content
 
     async def look(
-        self, id: AssetId, sequence: int, governing: int, *, settled: bool = False, needed: bool = False
+        self, id: AssetId, sequence: int, as_of: AsOf, *, settled: bool = False, needed: bool = False
     ) -> tuple[Diff, Digest | None] | None:
-        """Compare an asset of `sequence`, using its digest in `governing`.
+        """Compare an asset of `sequence`, using its digest in the incarnation that governs.
 
-        The turn took `governing` for the newest incarnation, so admission finds out if a newer one
-        exists.
+        The turn took that for the newest incarnation, so admission finds out if a newer one exists.
 
         A push that is or may be under way, and a plugin that does not answer, count as differences
         with unknown effects. None if the incarnation has no such asset.
@@ -85,7 +93,7 @@ class Neighbours:
             settled: do not ask the plugin where the last turn of the asset found this content in place.
             needed: by an asset that stays: where its turndown goes back, it is compared as present.
         """
-        known = await self.lookups.run(partial(self._known, id, sequence, governing, settled, needed))
+        known = await self.lookups.run(partial(self._known, id, sequence, as_of, settled, needed))
         if known is None:
             return None
         found, newest = known
@@ -94,16 +102,16 @@ class Neighbours:
         lane = self._lanes.get(found.type)
         if lane is None:
             return Diff((Change("plugin", "serving", None),), _UNKNOWN), newest
-        compared, _read = await self.compare(lane, found)
+        compared, _read = await self.compare(lane, found, as_of)
         if isinstance(compared, DiffFailed):
             return Diff((Change("observed", "known", compared.message),), _UNKNOWN), newest
         return compared.diff, newest
 
     def _known(
-        self, id: AssetId, sequence: int, governing: int, settled: bool, needed: bool
+        self, id: AssetId, sequence: int, as_of: AsOf, settled: bool, needed: bool
     ) -> tuple[Diff | Target, Digest | None] | None:
         """How the asset differs, if that is known without its plugin, and else what to compare."""
-        asset = self.asset(id, sequence)
+        asset, governing = self.asset(id, sequence), as_of.sequence
         if asset is None:
             return None
         newest_asset = self.asset(id, governing)
@@ -113,48 +121,63 @@ class Neighbours:
             return UNDER_WAY, newest
         reached = self._reached(asset)
         returns = needed and slot is not None and reached is not Goal.PRESENT and self.needing(id, governing)
-        if settled and not returns and (slot is None or self._is_in_place(slot, asset, sequence)):
+        if settled and not returns and (slot is None or self._is_in_place(slot, asset, sequence, as_of)):
             return NO_DIFF, newest
         goal = Goal.PRESENT if returns else reached
         target = Target(self._partition, id, asset.type, sequence, goal)
         return (target if slot is None else slot.state.identified(target)), newest
 
-    def _is_in_place(self, slot: Slot, asset: Asset, sequence: int) -> bool:
+    def _is_in_place(self, slot: Slot, asset: Asset, sequence: int, as_of: AsOf) -> bool:
         """Whether the last turn of `slot` left nothing to do, and was about `asset` as `sequence` has it."""
-        ledger, read = slot.state.ledger, self.reader(asset.id, sequence)
+        ledger, read = slot.state.ledger, self.reader(asset.id, sequence, as_of)
         for id in slot.reads:
             read.asset(id)
         return slot.settled and ledger is not None and ledger.content_digest == read.content_digest(asset)
 
     async def compare(
-        self, lane: Lane[Slot], target: Target, *, routine: bool = False
+        self, lane: Lane[Slot], target: Target, as_of: AsOf, *, routine: bool = False
     ) -> tuple[Diffed | DiffFailed, RecordingReader]:
         """The findings of the plugin of `lane`, and what it read for them.
 
         Args:
+            as_of: decides at which incarnation other assets are read.
             routine: as for `Lane.diff`.
         """
-        asset, read = await self.lookups.run(partial(self.begun, target))
+        asset, read = await self.lookups.run(partial(self.begun, target, as_of))
         found = await lane.diff(target, asset, read, routine=routine)
         if isinstance(found, DiffFailed) and asset is not None:
             found = replace(found, refers_to=tuple(self.referred(asset)))
         return found, read
 
-    def begun(self, target: Target) -> tuple[Asset | None, RecordingReader]:
+    def begun(self, target: Target, as_of: AsOf) -> tuple[Asset | None, RecordingReader]:
         """The asset to compare or push, and its reader."""
-        read = self.reader(target.id, target.incarnation)
+        read = self.reader(target.id, target.incarnation, as_of)
         return self.asset(target.id, target.incarnation), read
 
-    def reader(self, id: AssetId, sequence: int) -> RecordingReader:
-        """Reads incarnation `sequence`, without assets that their turndown has removed from production.
+    def reader(self, id: AssetId, sequence: int, as_of: AsOf) -> RecordingReader:
+        """Reads for asset `id`, whose content is that of `sequence`.
 
-        `id`, which it reads for, is there also after its removal.
+        Invariant: I1. It reads each other asset as production has it, or is about to: at the content that
+        the other's own pin or release allows, and without those that their turndown has removed. Assets
+        without production belong to the content of `id` and are read at `sequence`; so are those that are
+        gone from intent. `id` itself is there also after its removal.
         """
-        read = RecordingReader(self.lookups, self.registry, self._partition, sequence, self._removed)
+        sequence_of = partial(self._read_at, sequence, as_of)
+        read = RecordingReader(
+            self.lookups, self.registry, self._partition, sequence, self._removed, sequence_of
+        )
         asset = self.asset(id, sequence)
         if asset is not None:
             read.know(asset)
         return read
+
+    def _read_at(self, sequence: int, as_of: AsOf, id: AssetId) -> int:
+        """The incarnation at which an asset with content of `sequence` reads another one."""
+        governing = as_of.sequence
+        newest = self.asset(id, governing)
+        if newest is None or self.registry.inert(newest.type):
+            return sequence
+        return self._content_of(newest, governing, as_of.holds) or sequence
 
     def was_removed(self, id: AssetId) -> bool:
         """Whether the turndown of an asset has removed it from production."""
@@ -173,18 +196,16 @@ class Neighbours:
             return Goal.ABSENT  # it has left, and intent has let go of it since
         return Goal.PRESENT if slot.state.ledger is None else slot.state.ledger.goal
 
-    def referrers(
-        self, id: AssetId, sequence: int, controls_over: ControlsOver = no_controls
-    ) -> list[Referrer]:
+    def referrers(self, id: AssetId, sequence: int, holds_over: HoldsOver = no_holds) -> list[Referrer]:
         """Assets of incarnation `sequence` that refer, or once referred, to `id`, and have not left.
 
-        Each is as its pin keeps it: it runs that, not its newest version.
+        Each is as its pin or release keeps it: it runs that, not its newest version.
         """
         found = []
         for newest in self._ever_referred(id, sequence):
             if not self.has_left(newest.id, sequence):
                 key = AssetKey(self._partition, newest.id)
-                content = pin(newest, sequence, controls_over(newest.id)).content
+                content = self._content_of(newest, sequence, holds_over)
                 asset = newest if content == sequence else self.lookups.asset(key, content) or newest
                 mentions = tuple(item for item in self.registry.mentions(asset) if item.target == id)
                 found.append(Referrer(asset, mentions))

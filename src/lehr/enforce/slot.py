@@ -76,6 +76,7 @@ class Slot:
         overtaken: newer content came while its push was being admitted.
         due: monotonic seconds of its next automatic turn; None for the resync.
         governance: governance of the turn under way.
+        held_at: content at which a pin or release held it in its last turn; 0 if none did.
         inbox: end of a push, to be taken up by the next turn.
         settled: its last turn has left nothing to do.
         compared: what the plugin read in the diff of the turn under way.
@@ -95,6 +96,7 @@ class Slot:
         "digest",
         "due",
         "governance",
+        "held_at",
         "inbox",
         "key",
         "lane",
@@ -124,6 +126,7 @@ class Slot:
         self.inbox: Ended | None = None
         self.push: RunningPush | None = None
         self.governance: Governance | None = None
+        self.held_at = 0
         self.routine = False
         self.offered = False
         self.overtaken = False

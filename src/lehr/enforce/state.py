@@ -37,7 +37,8 @@ class Phase(enum.Enum):
 class View(msgspec.Struct, frozen=True):
     """Intent and controls as a turn found them. A turn never looks at newer ones.
 
-    Invariant: I1. `pinning.content` and `governing` are the two incarnations of the turn.
+    Invariant: I1. `pinning.content` and `governing` are the two incarnations of the turn; its plugin reads
+    other assets at the content that their own pins and releases allow.
 
     Attributes:
         now: wall-clock seconds; monotonic: of the same moment.
@@ -45,7 +46,7 @@ class View(msgspec.Struct, frozen=True):
         asset: at the content incarnation; None when the content incarnation has none.
         newest: the asset as intent last had it.
         newest_digest: of the asset in the governing incarnation; None when it is not there.
-        governance, controls: the basis of the verdicts.
+        governance, controls, releases: the basis of the verdicts.
         stage: goal of the turn.
         observe: reason why this asset is only observed; None when it is not.
         orphaned: True when intent let the asset go without a turndown.
@@ -66,6 +67,7 @@ class View(msgspec.Struct, frozen=True):
     newest_digest: Digest | None
     governance: Digest
     controls: int
+    releases: int
     stage: TurndownStage
     epoch: int
     observe: str | None = None
@@ -94,6 +96,7 @@ class Turn(msgspec.Struct, frozen=True):
     diff: Diff | None = None
     content_digest: Digest | None = None
     verdicts: tuple[Verdict, ...] = ()
+    elsewhere: tuple[tuple[AssetId, int], ...] = ()
 
 
 class Trouble(msgspec.Struct, frozen=True):
@@ -174,10 +177,16 @@ class StatusReported(msgspec.Struct, frozen=True):
 
 
 class Diffed(msgspec.Struct, frozen=True):
-    """The plugin compared. `content_digest` covers everything that it read."""
+    """The plugin compared.
+
+    Attributes:
+        content_digest: covers everything that it read.
+        elsewhere: the assets that it read at another incarnation than the content's, and at which.
+    """
 
     diff: Diff
     content_digest: Digest
+    elsewhere: tuple[tuple[AssetId, int], ...] = ()
 
 
 class DiffFailed(msgspec.Struct, frozen=True):

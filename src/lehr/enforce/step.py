@@ -113,6 +113,10 @@ def _begin(state: State, event: Begin) -> StepResult:
     if view.orphaned:
         message = "intent let it go; it stays in production as it is"
         return conclude(state, Condition(Status.ORPHANED, Reason.LET_GO, message), settled=True)
+    if view.asset is None and view.pinning.awaits_release:
+        message = "releases govern it, and none allows it any content"
+        condition = Condition(Status.HELD, Reason.AWAITING_RELEASE, message, "wait until it is released")
+        return conclude(state, condition, looks=False)
     if view.asset is None:
         message = f"it is pinned to incarnation {view.pinning.content}, which does not have it"
         unblock = "run `lehr unpin`, or pin it to another incarnation"
@@ -216,7 +220,9 @@ def _diffed(state: State, event: Diffed) -> StepResult:
 def _compared(state: State, event: Diffed) -> StepResult:
     if state.phase is Phase.RESOLVING:
         return _resolve(state, event.diff)
-    turn = replace(_turn(state), diff=event.diff, content_digest=event.content_digest)
+    turn = replace(
+        _turn(state), diff=event.diff, content_digest=event.content_digest, elsewhere=event.elsewhere
+    )
     verifying, trouble = state.phase is Phase.VERIFYING, state.trouble
     if trouble.content_digest is not None and trouble.content_digest != _content_key(turn):
         trouble = NO_TROUBLE
@@ -367,6 +373,9 @@ def _reached(view: View) -> tuple[Condition, float | None]:
         what = "fenced" if stage.goal is Goal.FENCED else "requested"
         message = f"turndown is {what}; it continues at {iso(stage.until)}"
         return Condition(Status.WAITING, Reason.TURNDOWN_STANDS, message, "wait until then"), delay
+    if view.pinning.awaits_release:
+        message = f"as in incarnation {view.pinning.content}; newer content is not released to it yet"
+        return Condition(Status.CONVERGED, Reason.AWAITING_RELEASE, message), None
     pinned = view.pinning.pin
     if pinned is not None:
         message = f"as in incarnation {view.pinning.content}; pinned by {pinned.actor}: {pinned.reason}"
@@ -467,6 +476,7 @@ def _ask_admission(state: State, event: Checked) -> AskAdmission:
             event.looked_at,
             _versions(view),
             event.others,
+            view.releases,
         ),
         tuple(reservations),
         _needs_approval(view, diff),

@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 from lehr.base.digest import Digest
 from lehr.base.errors import NeedError
 from lehr.base.log import Log
-from lehr.enforce.governance import Governance
-from lehr.enforce.neighbours import UNDER_WAY, Neighbours, no_controls
+from lehr.enforce.governance import AsOf, Governance
+from lehr.enforce.neighbours import UNDER_WAY, Neighbours, no_holds
 from lehr.enforce.plugin_errors import FAILURES, one_line, reraise_if_cancelled, storable
 from lehr.enforce.state import View
 from lehr.model.asset import Asset, AssetId
@@ -35,7 +35,7 @@ class TurnCheckReader:
     Attributes:
         looked_at: assets that were looked at or have left, with their digests in the newest incarnation;
             admission ensures that these are still current, and that no push of them is under way.
-        others: assets whose pins the verdicts rest on.
+        others: assets whose pins and releases the verdicts rest on.
     """
 
     def __init__(
@@ -64,7 +64,8 @@ class TurnCheckReader:
         self._outlives_intent = view.newest_digest is None and view.pinning.pin is None
         self._sequence = view.pinning.content if stays else view.governing
         # An asset that leaves waits for the newest version of others, even where a pin still holds them back.
-        self._controls_over = partial(governance.controls_over, now=view.now) if stays else no_controls
+        self._as_of = AsOf(governance, view.now)
+        self._holds_over = self._as_of.holds if stays else no_holds
         self._looked: dict[tuple[AssetId, int, bool], Diff | None] = {}
         self._found: dict[Hashable, Any] = {}
         self._missed: dict[Hashable, Callable[[], Any]] = {}
@@ -132,12 +133,13 @@ class TurnCheckReader:
             # Before it is looked at: what settles during the turn must not be missed.
             self._on_look(id)
             look = self._neighbours.look
-            found = await look(id, sequence, governing, settled=settled, needed=self._stays)
+            as_of = self._as_of
+            found = await look(id, sequence, as_of, settled=settled, needed=self._stays)
             if found is None:
                 # It is newer than the incarnation that a pin keeps the asset of the push at.
-                found = await look(id, await self._content_of(id), governing, needed=self._stays)
+                found = await look(id, await self._content_of(id), as_of, needed=self._stays)
             if found is None:
-                found = await look(id, governing, governing, needed=self._stays)
+                found = await look(id, governing, as_of, needed=self._stays)
             self._looked[asked] = None if found is None else found[0]
             if found is not None and not found[0].empty:
                 self._on_difference(id)
@@ -148,10 +150,10 @@ class TurnCheckReader:
         return self._looked[asked]
 
     async def _content_of(self, id: AssetId) -> int:
-        """The incarnation whose content another asset is to have, by its pin if any; 0 if it is gone."""
+        """The incarnation whose content another asset is to have; 0 if it is gone."""
         self.others[id] = None
         content_of = self._neighbours.content_of
-        return await self._lookups.run(partial(content_of, id, self._view.governing, self._controls_over))
+        return await self._lookups.run(partial(content_of, id, self._view.governing, self._holds_over))
 
     async def look_at(self, ids: Iterable[AssetId]) -> None:
         # An asset that cannot be compared fails in the check that needs it.
@@ -160,7 +162,7 @@ class TurnCheckReader:
     def referrers(self) -> Sequence[Referrer]:
         own, governing = self._view.key.id, self._view.governing
         found: Sequence[Referrer] = self._look(
-            "referrers", partial(self._neighbours.referrers, own, governing, self._controls_over)
+            "referrers", partial(self._neighbours.referrers, own, governing, self._holds_over)
         )
         self.others.update(dict.fromkeys(referrer.asset.id for referrer in found))
         # Another turn may be about to bring one of these back: admission compares and refuses.

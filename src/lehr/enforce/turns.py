@@ -16,7 +16,7 @@ from lehr.client.turns import TurnQueue
 from lehr.enforce.claims import PushRefusal, SlotClaims
 from lehr.enforce.committer import Committer
 from lehr.enforce.conclude import broken
-from lehr.enforce.governance import Governance
+from lehr.enforce.governance import AsOf, Governance
 from lehr.enforce.intent_readers import RecordingReader
 from lehr.enforce.lookups import Lookups
 from lehr.enforce.neighbours import Neighbours
@@ -200,6 +200,7 @@ class Turns:
                 self._broke(slot, slot.damage)
                 return
             view = await self._lookups.run(partial(self._view, slot))
+            self._note_holds(slot, view)
             if view.stage.wait_for:
                 self._wakeups.listen(slot, view.stage.wait_for)
             event = Begin(view)
@@ -220,6 +221,19 @@ class Turns:
         slot.governance = self.governance
         assert slot.governance is not None
         return self._viewer.view(slot, slot.governance, slot.cause, self.epoch)
+
+    def _note_holds(self, slot: Slot, view: View) -> None:
+        """Wake the readers of an asset whose pin or release has changed: they read it at its own content."""
+        held_at = view.pinning.content if view.pinning.held else 0
+        if held_at != slot.held_at:
+            slot.held_at = held_at
+            self._wakeups.wake_readers(slot.key.id, f"{slot.key.id}, which it reads, is held elsewhere")
+
+    def _as_of(self, slot: Slot) -> AsOf:
+        """What decides at which incarnation the turn of `slot` reads other assets."""
+        assert slot.governance is not None
+        assert slot.state.turn is not None
+        return AsOf(slot.governance, slot.state.turn.view.now)
 
     def _entered(self, slot: Slot) -> None:
         """There is a new entry in the ledger."""
@@ -265,7 +279,8 @@ class Turns:
             self._wakeups.wake_slot(slot, "checks, limits or freezes have changed", urgent=True)
 
     async def _diff(self, slot: Slot, target: Target) -> Diffed | DiffFailed:
-        event, read = await self._neighbours.compare(slot.lane, target, routine=slot.may_share_a_call)
+        as_of = self._as_of(slot)
+        event, read = await self._neighbours.compare(slot.lane, target, as_of, routine=slot.may_share_a_call)
         slot.compared = read
         if isinstance(event, Diffed):
             self.looked_at = self._runtime.clock.now()
@@ -303,8 +318,12 @@ class Turns:
             self._runtime.chance.identifier(view.now),
             tuple(reader.looked_at.items()),
             self._neighbours.cycle(slot, verdicts),
-            tuple(reader.others),
+            tuple(dict.fromkeys((*reader.others, *self._read_by(slot)))),
         )
+
+    def _read_by(self, slot: Slot) -> tuple[AssetId, ...]:
+        """The other assets that the plugin read: their pins and releases decide what it found there."""
+        return () if slot.compared is None else slot.compared.others(slot.key.id)
 
     async def _ask_admission(self, slot: Slot, effect: AskAdmission) -> Admitted | NotAdmitted | Deferred:
         lane = slot.lane
@@ -348,13 +367,19 @@ class Turns:
         slot.overtaken = False
         slot.become(Activity.PUSHING)
         self._wakeups.unsettled[slot.key.id] = None
-        self._spawn(self._push(slot, effect.target, slot.push, slot.compared), f"push of {slot.key.id}")
+        push = self._push(slot, effect.target, slot.push, self._as_of(slot), slot.compared)
+        self._spawn(push, f"push of {slot.key.id}")
 
     async def _push(
-        self, slot: Slot, target: Target, push: RunningPush, compared: RecordingReader | None
+        self,
+        slot: Slot,
+        target: Target,
+        push: RunningPush,
+        as_of: AsOf,
+        compared: RecordingReader | None,
     ) -> None:
         try:
-            read = await self._push_reader(target, compared)
+            read = await self._push_reader(target, as_of, compared)
             if not self._committer.may_start:
                 why = "the lease could not be renewed in time"
                 raise TransientError("the push was not started", code="ENF109", why=why)
@@ -370,7 +395,9 @@ class Turns:
         clock = self._runtime.clock
         self._wakeups.queue_outcome(slot, Ended(outcome, clock.now(), clock.monotonic(), push.superseded))
 
-    async def _push_reader(self, target: Target, compared: RecordingReader | None) -> RecordingReader:
+    async def _push_reader(
+        self, target: Target, as_of: AsOf, compared: RecordingReader | None
+    ) -> RecordingReader:
         """A reader with everything in memory that was read to compare, or that the asset refers to.
 
         A push cannot be repeated for something that is missing.
@@ -378,7 +405,7 @@ class Turns:
         Raises:
             LehrError: it cannot be read.
         """
-        asset, read = await self._lookups.run(partial(self._neighbours.begun, target))
+        asset, read = await self._lookups.run(partial(self._neighbours.begun, target, as_of))
         if compared is not None and compared.incarnation == target.incarnation:
             read.know_same(compared)
         for id in () if asset is None else self._neighbours.referred(asset):

@@ -16,7 +16,7 @@ from lehr.enforce.turndown import TurndownInputs, TurndownStage, plan
 from lehr.model.addons import TURNDOWN, Turndown
 from lehr.model.asset import Asset, AssetId, AssetKey
 from lehr.model.diff import Goal
-from lehr.model.pinning import pin
+from lehr.model.pinning import Holds, Pinning, pin
 from lehr.model.types import addon_names
 from lehr.sdk.plugin import Fencing
 from lehr.sdk.runtime import Runtime
@@ -58,19 +58,16 @@ class Viewer:
         """
         now, governing = self._clock.now(), governance.sequence
         last, came_with = self._last(slot, governing)
-        pinning = pin(last, governing, governance.controls_over(last.id, now))
+        newest = self._last_with(slot.key, came_with, governing) if slot.departed else governing
+        pinning = self._pinning(slot, last, newest, governance.holds(last.id, now))
         asset: Asset | None = last
         # To search the bytes takes a tenth of decoding them, and hardly any asset is turned down.
         asked = self._registry.addon(last, TURNDOWN, Turndown) if _TURNDOWN in last.body else None
         turndown = asked
-        if pinning.pin is not None:
-            asset = self._lookups.asset(slot.key, pinning.content)
+        if pinning.held:
+            asset = self._lookups.asset(slot.key, pinning.content) if pinning.content else None
             if asset is None or TURNDOWN not in addon_names(asset):
-                turndown = None  # Pinned to before it was asked for: it stays.
-        elif slot.departed:
-            # Intent has dropped it, or its turndown continues: its last version counts.
-            stood = self._last_with(slot.key, came_with, governing)
-            pinning = replace(pinning, content=stood)
+                turndown = None  # Held at content from before it was asked for: it stays.
         return View(
             key=slot.key,
             now=now,
@@ -82,6 +79,7 @@ class Viewer:
             newest_digest=slot.digest,
             governance=governance.digest,
             controls=governance.controls_version,
+            releases=governance.releases.version,
             stage=_KEEP
             if turndown is None
             else self._turndown_stage(slot, turndown, now, governing, came_with),
@@ -95,6 +93,11 @@ class Viewer:
             newest=last,
             fenced=slot.lane.traits.fencing is not Fencing.NONE,
         )
+
+    def _pinning(self, slot: Slot, last: Asset, newest: int, holds: Holds) -> Pinning:
+        ledger = slot.state.ledger
+        applied = 0 if ledger is None else ledger.content
+        return pin(last, newest, holds, applied=applied, same=self._lookups.same_content)
 
     def _last(self, slot: Slot, governing: int) -> tuple[Asset, int]:
         if not slot.departed:

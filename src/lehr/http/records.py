@@ -34,6 +34,7 @@ from lehr.model.decision import Reservation
 from lehr.model.handle import Handle
 from lehr.model.incarnation import Incarnation
 from lehr.model.operation import LedgerEntry, Operation
+from lehr.model.release import Release, Released
 from lehr.model.writes import Prune, Pruned
 from lehr.query.explain import NumberedDecision
 from lehr.query.partition_view import Reading
@@ -82,6 +83,18 @@ class OfClaim(OfPartition, frozen=True):
     claim: Annotated[str, Meta(max_length=4000)]
 
 
+class OfReleased(OfPartition, frozen=True):
+    """Since which version of the releases."""
+
+    since: Annotated[int, Meta(ge=0, le=2**53)] = 0
+
+
+class OfReleases(OfHistory, frozen=True):
+    """Of which asset, and how many at most."""
+
+    limit: Annotated[int, Meta(ge=1, le=Limits().page_assets)] = 100
+
+
 class OfUsage(msgspec.Struct, frozen=True):
     """Of which limit, except holder `but`; without a `window`, starts count until they have ended."""
 
@@ -127,6 +140,13 @@ class Controls(msgspec.Struct, frozen=True):
 
     version: int
     controls: list[Control]
+
+
+class CountingReleases(msgspec.Struct, frozen=True):
+    """The release that counts for each asset that changed since another version, and the version of all."""
+
+    version: int
+    released: list[Released]
 
 
 class Version(msgspec.Struct, frozen=True):
@@ -260,6 +280,16 @@ def _decisions(reading: Reading, asked: OfNewest) -> list[NumberedDecision]:
 @RECORDS.read_by("controls", "Active controls: pauses, freezes, pins and more.", OfPartition, Controls)
 def _controls(reading: Reading, _asked: OfPartition) -> Controls:
     return Controls(*reading.records.controls(reading.partition, reading.now))
+
+
+@RECORDS.read_by("released", "The releases that count, by asset.", OfReleased, CountingReleases, whole=True)
+def _released(reading: Reading, asked: OfReleased) -> CountingReleases:
+    return CountingReleases(*reading.records.released(reading.partition, asked.since))
+
+
+@RECORDS.read_by("releases", "Releases of an asset, newest first.", OfReleases, list[Release])
+def _releases(reading: Reading, asked: OfReleases) -> list[Release]:
+    return reading.records.releases(_key(reading, asked.asset), asked.limit)
 
 
 @RECORDS.read_by(

@@ -16,7 +16,7 @@ from lehr.base.errors import LehrError, StalledError
 from lehr.base.moments import rfc3339
 from lehr.client.wire import ReceivedAsset, decode_page
 from lehr.http.connection import NotThereError, Server
-from lehr.http.records import Controls, Since, Usage
+from lehr.http.records import Controls, CountingReleases, Since, Usage
 from lehr.http.resources import PartitionDocument
 from lehr.model.asset import Asset, AssetId, AssetKey, Partition
 from lehr.model.attempt import Attempt
@@ -26,6 +26,7 @@ from lehr.model.feed import FeedEntry
 from lehr.model.handle import Handle
 from lehr.model.incarnation import AssetChange, Incarnation
 from lehr.model.operation import LedgerEntry, Operation
+from lehr.model.release import Release, Released
 from lehr.model.writes import Prune, Pruned, Write
 from lehr.query.asset_pages import Cursor, FilterPlan, Page, Wanted, page, parse_cursor
 from lehr.query.blame_values import Blame
@@ -211,6 +212,13 @@ class RemoteRecords(_Remote):
     def controls(self, partition: Partition, now: float) -> tuple[int, list[Control]]:
         found = self._ask(partition, "controls", Controls)
         return found.version, found.controls
+
+    def released(self, partition: Partition, since: int = 0) -> tuple[int, list[Released]]:
+        found = self._ask(partition, "released", CountingReleases, since=since)
+        return found.version, found.released
+
+    def releases(self, key: AssetKey, limit: int = 100) -> list[Release]:
+        return self._ask(key.partition, "releases", list[Release], asset=key.id, limit=limit)
 
     def open_operations(self, partition: Partition) -> list[Operation]:
         return self._ask(partition, "operations", list[Operation], open="true")

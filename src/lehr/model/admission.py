@@ -6,7 +6,7 @@ that was never published, and with the shares of supposed pushes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import NamedTuple, Protocol
 
 from lehr.base.digest import Digest
@@ -26,12 +26,14 @@ class PartitionRow(NamedTuple):
         newest: sequence of its newest incarnation; 0 before the first.
         governance: digest of what governs in that.
         controls: version of its controls.
+        releases: version of its releases.
     """
 
     name: Partition
     newest: int = 0
     governance: Digest = Digest("")
     controls: int = 0
+    releases: int = 0
 
 
 class Grounds(Protocol):
@@ -61,6 +63,10 @@ class Grounds(Protocol):
         """The controls that were set or lifted after this version of the controls."""
         ...
 
+    def released_since(self, partition: Partition, version: int) -> Container[AssetId]:
+        """The assets that were released, or whose releases were withdrawn, after this version of them."""
+        ...
+
     def usage(self, limit: Reservation, now: float, but: str) -> tuple[int, float | None]:
         """How many shares count against a limit, `but` this holder's, and when the oldest stops counting."""
         ...
@@ -82,7 +88,7 @@ def holder(item: Reservation, operation: Operation) -> str:
 
 def _changed_basis(write: Admit, grounds: Grounds) -> Refused | None:
     operation, basis = write.operation, write.basis
-    _name, newest, governance, controls = grounds.partition(operation.partition)
+    _name, newest, governance, controls, releases = grounds.partition(operation.partition)
     epoch = grounds.epoch(operation.partition)
     if epoch != operation.epoch:
         return Refused(
@@ -99,6 +105,13 @@ def _changed_basis(write: Admit, grounds: Grounds) -> Refused | None:
         return Refused(
             Reason.CONTROLS_CHANGED, "controls were set or lifted (pause, freeze, pin, approval or override)"
         )
+    if releases != basis.releases:
+        released = grounds.released_since(operation.partition, basis.releases)
+        if any(id in released for id in (operation.asset, *basis.others)):
+            return Refused(
+                Reason.RELEASES_CHANGED,
+                "this asset, or one that it depends on or reads, was released, or its release was withdrawn",
+            )
     if grounds.newest_digest(operation.partition, operation.asset) != basis.newest_digest:
         return Refused(Reason.OVERTAKEN, "a new incarnation changed this asset")
     for id, expected in basis.looked_at:

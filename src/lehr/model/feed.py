@@ -19,6 +19,7 @@ class ChangeKind(enum.StrEnum):
     OPERATION_STARTED, OPERATION_UNKNOWN, OPERATION_ENDED: a push was admitted, its outcome is not known, or
     it has ended; `record` is its id.
     CONTROL_SET, CONTROL_LIFTED: `record` is its id. One that expires is not written, and so not reported.
+    RELEASED, RELEASE_WITHDRAWN: `record` is the id of the release.
     """
 
     INCARNATION = "incarnation"
@@ -29,6 +30,8 @@ class ChangeKind(enum.StrEnum):
     OPERATION_ENDED = "operation-ended"
     CONTROL_SET = "control-set"
     CONTROL_LIFTED = "control-lifted"
+    RELEASED = "released"
+    RELEASE_WITHDRAWN = "release-withdrawn"
 
 
 class RecordChange(msgspec.Struct, frozen=True, array_like=True, gc=False):

@@ -2,23 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import msgspec
 
 from lehr.base.digest import Digest
-from lehr.model.asset import Asset
+from lehr.model.asset import Asset, AssetId
 from lehr.model.control import Control, ControlKind
+from lehr.model.release import Release, Released
+
+SameContent = Callable[[AssetId, int, int], bool]
+"""Whether two incarnations have the same content of an asset."""
+
+
+class Holds(NamedTuple):
+    """What may keep an asset from the newest content.
+
+    Attributes:
+        controls: those that are active now and may select it, in the order in which they were set.
+        released: the release that counts for it; None if releases do not govern it.
+    """
+
+    controls: Sequence[Control] = ()
+    released: Released | None = None
+
+
+NO_HOLDS = Holds()
 
 
 class Pinning(msgspec.Struct, frozen=True):
-    """Controls over an asset at one moment.
+    """What holds an asset at one moment.
 
     Attributes:
-        content: sequence that intent is read at; the governing one unless a pin holds it back.
+        content: sequence that intent is read at; the governing one unless a pin or release holds it back.
+            0 for an asset that releases govern, that has none, and that was never applied.
         pin, pause: the control that does it, if one does.
         approved: digests of destructive diffs that may be carried out.
         until: wall-clock seconds when the first pin or pause over it expires; None if none does.
+        released: the release that counts for it; None if releases do not govern it.
+        awaits_release: True if the release is what keeps it from newer content.
     """
 
     content: int
@@ -26,20 +49,41 @@ class Pinning(msgspec.Struct, frozen=True):
     pause: Control | None = None
     approved: frozenset[Digest] = frozenset()
     until: float | None = None
+    released: Released | None = None
+    awaits_release: bool = False
+
+    @property
+    def held(self) -> bool:
+        """Whether a person's pin or a release decides which content it has."""
+        return self.pin is not None or self.released is not None
 
 
-def pin(asset: Asset, governing: int, controls: Sequence[Control]) -> Pinning:
+def pin(
+    asset: Asset,
+    governing: int,
+    holds: Holds,
+    *,
+    applied: int = 0,
+    same: SameContent = lambda id, one, other: one == other,
+) -> Pinning:
     """Choose the content incarnation of `asset`.
 
-    Of several pins the newest wins: it is the latest decision.
+    Of several pins the newest wins: it is the latest decision. A release is a limit for them. Invariant: I10.
 
     Args:
         asset: as intent last had it.
-        governing: sequence of the newest incarnation.
-        controls: those that are active now, in the order in which they were given.
+        governing: sequence of the newest incarnation, or of the last that had the asset.
+        applied: sequence of the content that was last applied; 0 if none was.
+        same: a release holds also for later incarnations that are the same to it.
     """
-    if not controls:
+    controls, released = holds
+    if not controls and released is None:
         return Pinning(governing)
+    limit = (
+        governing
+        if released is None
+        else _released_content(asset.id, released.release, governing, applied, same)
+    )
     chosen: Control | None = None
     pause: Control | None = None
     approved: set[Digest] = set()
@@ -57,5 +101,22 @@ def pin(asset: Asset, governing: int, controls: Sequence[Control]) -> Pinning:
             pause = control
         elif control.diff_digest is not None:
             approved.add(control.diff_digest)
-    content = governing if chosen is None or chosen.incarnation is None else chosen.incarnation
-    return Pinning(content, chosen, pause, frozenset(approved), min(ends, default=None))
+    wanted = governing if chosen is None or chosen.incarnation is None else chosen.incarnation
+    awaits_release = released is not None and limit < wanted
+    content = limit if awaits_release else wanted
+    until = min(ends, default=None)
+    return Pinning(content, chosen, pause, frozenset(approved), until, released, awaits_release)
+
+
+def _released_content(
+    id: AssetId, release: Release | None, governing: int, applied: int, same: SameContent
+) -> int:
+    """The newest incarnation that `release` allows; without one, what was applied stays."""
+    if release is None:
+        return applied
+    assert release.target is not None, "an asset that was let go is not governed by releases"
+    if release.target < governing and all(
+        same(other, release.target, governing) for other in (id, *release.reads)
+    ):
+        return governing
+    return min(release.target, governing)

@@ -39,6 +39,11 @@ class Reason(enum.StrEnum):
         "Check the diff, then run `lehr approve ASSET`, or change the intent.",
     )
     AS_INTENDED = "AsIntended", "Production is as intended."
+    AWAITING_RELEASE = (
+        "AwaitingRelease",
+        "Releases govern the asset, and newer content is not released to it.",
+        "Wait until it is released.",
+    )
     CAPACITY_ORDER = (
         "CapacityOrder",
         "Capacity must grow or shrink on another asset first.",
@@ -223,6 +228,11 @@ class Reason(enum.StrEnum):
         "Recovering",
         "Production recovers without a push.",
         "Wait until it has recovered; Lehr keeps checking.",
+    )
+    RELEASES_CHANGED = (
+        "ReleasesChanged",
+        "A release of this asset, or of one that it depends on or reads, has changed in between.",
+        "Nothing: Lehr checks again automatically.",
     )
     REMOVED = "Removed", "The asset was turned down and is removed from production."
     RETRY_BUDGET = (

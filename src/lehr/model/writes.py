@@ -19,6 +19,7 @@ from lehr.model.handle import Handle
 from lehr.model.incarnation import Candidate
 from lehr.model.lease import LEASE_SECONDS, WHOLE
 from lehr.model.operation import LedgerEntry, Operation, Outcome
+from lehr.model.release import Release
 from lehr.model.selector import Selector
 from lehr.model.types import Mention
 
@@ -62,7 +63,9 @@ class Basis(msgspec.Struct, frozen=True):
             them may be in the middle of a push.
         versions: the asset as intent last had it, and as this push has it: controls select by these.
             Without any, every control may select it.
-        others: assets whose pins the verdicts rest on.
+        others: assets whose pins and releases the verdicts, or what the plugin read, rest on.
+        releases: version of the partition's releases. Of those written or withdrawn since, only the ones of
+            the asset, or of one of `others`, matter.
     """
 
     newest_digest: Digest | None
@@ -71,6 +74,7 @@ class Basis(msgspec.Struct, frozen=True):
     looked_at: tuple[tuple[AssetId, Digest | None], ...] = ()
     versions: tuple[Asset, ...] = ()
     others: tuple[AssetId, ...] = ()
+    releases: int = 0
 
     def rests_on(self, selector: Selector) -> bool:
         """Whether a control over `selector` may change the verdicts."""
@@ -167,6 +171,28 @@ class LiftControl(msgspec.Struct, frozen=True):
     at: float
 
 
+class WriteReleases(msgspec.Struct, frozen=True):
+    """Release assets, and withdraw releases: all of it, or nothing. Answers None, or `Refused`.
+
+    Refused (`ReleasesChanged`, `GovernanceChanged`) when anything was released, withdrawn or governed
+    otherwise since the writer looked: it decides again. So of two that decide at the same time, one does.
+    Refused (`Pruned`) when a target is gone. Otherwise raises the version of the partition's releases.
+
+    Attributes:
+        version: of the releases that the writer saw.
+        governance: digest of the governing assets that it saw.
+        releases: each becomes the newest of its asset.
+        withdrawn: ids of releases that no longer count; those that do not count already are left out.
+    """
+
+    partition: Partition
+    version: int
+    governance: Digest
+    at: float
+    releases: tuple[Release, ...] = ()
+    withdrawn: tuple[str, ...] = ()
+
+
 class KeepHandle(msgspec.Struct, frozen=True):
     """Replace an asset's handle, or forget it if its text is empty. Answers None."""
 
@@ -251,9 +277,9 @@ class Prune(msgspec.Struct, frozen=True):
     """Remove what is no longer needed. Answers `Pruned`.
 
     One transaction removes a share, so that no other write waits long: commit the answer's `rest`
-    until there is none. Incarnations that are pinned, applied, under way, or the last to hold an
-    asset that is not turned down yet, stay, whatever their age (invariant I12); so do headers and
-    the audit trail.
+    until there is none. Incarnations that are pinned, released (or were before the release that counts:
+    where a rollback goes), applied, under way, or the last to hold an asset that is not turned down yet,
+    stay, whatever their age (invariant I12); so do headers and the audit trail.
 
     Attributes:
         keep: number of newest incarnations that stay in any case; at least one does.
@@ -329,6 +355,7 @@ Write = (
     | Reschedule
     | SetControl
     | LiftControl
+    | WriteReleases
     | KeepHandle
     | TakeLease
     | KeepLease

@@ -10,11 +10,12 @@ from lehr.base.diagnostics import errors
 from lehr.base.moments import Moment
 from lehr.model.asset import Asset, AssetId, AssetKey
 from lehr.model.attempt import Attempt, Publication
-from lehr.model.control import Control
+from lehr.model.content_key import same_content
 from lehr.model.decision import Status
 from lehr.model.incarnation import Incarnation
-from lehr.model.pinning import pin
+from lehr.model.pinning import Holds, Pinning, pin
 from lehr.model.reason import Reason
+from lehr.model.release import NO_RELEASES
 from lehr.query.asset_rows import INERT, Row
 from lehr.query.partition_view import Reading
 from lehr.query.run_state import RunState
@@ -42,11 +43,17 @@ MET = Unmet()
 
 
 class HeldBack(msgspec.Struct, frozen=True):
-    """An asset that a pin keeps at content other than the newest incarnation's."""
+    """An asset that a pin or a release keeps at content other than the newest incarnation's.
+
+    Attributes:
+        until: when its pin expires; None if it does not.
+        released: True if it waits to be released, and no person has to act.
+    """
 
     id: AssetId
     incarnation: int
     until: Moment | None
+    released: bool = False
 
 
 # --- the run and the newest commit ---------------------------------------------------------
@@ -122,11 +129,17 @@ def unconverged(reading: Reading, found: Sequence[Row], *, allow_pinned: bool) -
     pending = not_converged(reading, found)
     if pending:
         return Unmet(tuple(f"{row.id}: {row.status} {row.message}".rstrip() for row in pending))
-    held = () if allow_pinned else held_back(reading, found)
-    if held:
-        what = (f"{item.id}: pinned to {reading.partition}@{item.incarnation}" for item in held)
+    held = held_back(reading, found)
+    pinned = () if allow_pinned else tuple(item for item in held if not item.released)
+    if pinned:
+        what = (f"{item.id}: pinned to {reading.partition}@{item.incarnation}" for item in pinned)
         return Unmet(tuple(what), final=True, fix="lift the pins with `lehr unpin`, or pass --allow-pinned")
-    return MET
+    what = (
+        f"{item.id}: as in {reading.partition}@{item.incarnation}; newer content is not released to it yet"
+        for item in held
+        if item.released
+    )
+    return Unmet(tuple(what))
 
 
 def not_converged(reading: Reading, found: Iterable[Row]) -> list[Row]:
@@ -140,17 +153,18 @@ def not_converged(reading: Reading, found: Iterable[Row]) -> list[Row]:
 
 
 def held_back(reading: Reading, found: Iterable[Row]) -> tuple[HeldBack, ...]:
-    """Those of `found` whose pin keeps them at content other than the newest incarnation's."""
+    """Those of `found` that a pin or release keeps at content other than the newest incarnation's."""
     pin_of = _pinning(reading)
     held = []
     for row in found:
         last = None if row.departed else reading.intent.last(AssetKey(reading.partition, row.id))
-        holds = None if last is None else pin_of(last[0])
-        if last is None or holds is None or holds.incarnation is None:
+        pinning = None if last is None else pin_of(last[0])
+        if last is None or pinning is None or not (pinning.pin or pinning.awaits_release):
             continue
-        kept = asset_at(reading, row.id, holds.incarnation)
+        kept = asset_at(reading, row.id, pinning.content)
         if kept is None or kept.digest != last[0].digest:
-            held.append(HeldBack(row.id, holds.incarnation, holds.expires_at))
+            until = None if pinning.pin is None else pinning.pin.expires_at
+            held.append(HeldBack(row.id, pinning.content, until, pinning.awaits_release))
     return tuple(held)
 
 
@@ -159,10 +173,24 @@ def not_at(found: Iterable[Row], status: Status) -> list[Row]:
     return [row for row in found if row.status not in (status, INERT)]
 
 
-def _pinning(reading: Reading) -> Callable[[Asset], Control | None]:
-    """The pin of an asset, by the same rule as in its turns."""
-    _version, controls = reading.records.controls(reading.partition, reading.now)
-    return lambda asset: pin(asset, 0, controls).pin
+def _pinning(reading: Reading) -> Callable[[Asset], Pinning]:
+    """What holds an asset, by the same rule as in its turns."""
+    partition, records = reading.partition, reading.records
+    _version, controls = records.controls(partition, reading.now)
+    releases = NO_RELEASES.updated(*records.released(partition))
+    newest = reading.newest()
+    governing = 0 if newest is None else newest.sequence
+
+    def same(id: AssetId, one: int, other: int) -> bool:
+        return same_content(asset_at(reading, id, one), asset_at(reading, id, other))
+
+    def pinning(asset: Asset) -> Pinning:
+        holds = Holds(controls, releases.of(asset.id))
+        entry = records.ledger(AssetKey(partition, asset.id)) if holds.released else None
+        applied = 0 if entry is None else entry.content
+        return pin(asset, governing, holds, applied=applied, same=same)
+
+    return pinning
 
 
 def asset_at(reading: Reading, id: AssetId, sequence: int) -> Asset | None:
@@ -173,7 +201,7 @@ def asset_at(reading: Reading, id: AssetId, sequence: int) -> Asset | None:
         return None
 
 
-def _as_intended_now(reading: Reading, row: Row, pin_of: Callable[[Asset], Control | None]) -> bool:
+def _as_intended_now(reading: Reading, row: Row, pin_of: Callable[[Asset], Pinning]) -> bool:
     if row.status == INERT or row.departed:
         return True
     key = AssetKey(reading.partition, row.id)
@@ -181,12 +209,14 @@ def _as_intended_now(reading: Reading, row: Row, pin_of: Callable[[Asset], Contr
     if entry is None or last is None:
         return False
     asset, came_with = last
-    holds = pin_of(asset)
-    if (holds is not None) is not (row.reason == Reason.PINNED):
+    pinning = pin_of(asset)
+    if pinning.awaits_release is not (row.reason == Reason.AWAITING_RELEASE):
+        return False
+    if (pinning.pin is not None and not pinning.awaits_release) is not (row.reason == Reason.PINNED):
         return False
     intended: Asset | None = asset
-    if holds is not None and holds.incarnation is not None:
-        intended = reading.intent.asset(key, holds.incarnation)
+    if pinning.pin is not None or pinning.awaits_release:
+        intended = reading.intent.asset(key, pinning.content)
     elif entry.content >= came_with:
         return True
     # If that incarnation is pruned, the asset was out of production, and is declared again.

@@ -20,6 +20,7 @@ from lehr.model.handle import Handle
 from lehr.model.incarnation import AssetChange, Incarnation
 from lehr.model.operation import LedgerEntry, Operation
 from lehr.model.origins import origin_bytes, origin_of
+from lehr.model.release import Release, Released
 from lehr.model.writes import Prune, Pruned, Write
 
 
@@ -247,6 +248,14 @@ class Records(Protocol):
 
     def controls(self, partition: Partition, now: float) -> tuple[int, list[Control]]:
         """The version of the controls, and those that are active at `now`."""
+        ...
+
+    def released(self, partition: Partition, since: int = 0) -> tuple[int, list[Released]]:
+        """The version of the releases, and which counts for each asset that has changed since another one."""
+        ...
+
+    def releases(self, key: AssetKey, limit: int = 100) -> list[Release]:
+        """The newest releases of an asset, newest first, withdrawn ones included."""
         ...
 
     def open_operations(self, partition: Partition) -> list[Operation]:

@@ -101,6 +101,7 @@ def test_every_reference_leads_somewhere() -> None:
 QUERIES = {
     "referrers": "asset=a",
     "versions": "asset=a",
+    "releases": "asset=a",
     "blame": "asset=a",
     "former-referrers": "asset=a",
     "claimants": "claim=x",

@@ -22,7 +22,17 @@ from lehr.query.asset_pages import Wanted, page
 from lehr.query.filters import Filter
 from lehr.query.partition_view import Reading
 from lehr.sdk.store import PrunedError, Span, Store
-from lehr.testing.conformance.store.subject import NOW, OTHER, PARTITION, THING, asset, key, publication
+from lehr.testing.conformance.store.subject import (
+    NOW,
+    OTHER,
+    PARTITION,
+    THING,
+    asset,
+    key,
+    publication,
+    release,
+    released,
+)
 from tests.codes import raises
 from tests.integration.http.served import served
 
@@ -65,6 +75,9 @@ ASKED: dict[str, Ask] = {
     "imported": lambda store: store.intent.imported(),
     "imported_assets": lambda store: store.intent.imported_assets("none@1"),
     "controls": lambda store: store.records.controls(PARTITION, NOW),
+    "released": lambda store: store.records.released(PARTITION),
+    "released since": lambda store: store.records.released(PARTITION, 1),
+    "releases": lambda store: store.records.releases(key("a")),
     "open_operations": lambda store: store.records.open_operations(PARTITION),
     "operations": lambda store: store.records.operations(PARTITION),
     "ledger": lambda store: store.records.ledger(key("a")),
@@ -103,6 +116,8 @@ def fill(store: Store) -> None:
     store.commit([publication(3, asset("d", addons={"t.Mark": {"by": "me"}}), removals=(AssetId("c"),))])
     store.commit([publication(4, asset("e", "a"), mentions={"e": ["a"]}, at=NOW + 9)])
     store.commit([KeepHandle(Handle(PARTITION, AssetId("a"), THING, "vol-1 & more", NOW))])
+    released(store, release("r1", "a", 5), release("r2", "b", 4))
+    released(store, release("r3", "a", 5), withdrawn=["r2"])
     store.commit([Prune(PARTITION, keep=3, before=float("inf"))])
 
 

@@ -36,6 +36,7 @@ from lehr.model.writes import (
     ReturnLease,
     SetControl,
     TakeLease,
+    WriteReleases,
 )
 from lehr.sdk.store import Head, Standing, Store
 from lehr.store.sqlite import SqliteStore
@@ -520,6 +521,79 @@ class PinsToAnything(Broken):
 
     def after(self, write: Any, answer: Any) -> Any:
         return None if isinstance(write, SetControl) else answer
+
+
+# --- releases ----------------------------------------------------------------
+
+
+class ReleasesForAnyone(Broken):
+    """Does not ask whether the writer saw the newest releases and governance."""
+
+    def before(self, write: Any) -> Any:
+        if not isinstance(write, WriteReleases):
+            return write
+        newest = self._store.intent.newest(write.partition)
+        governance = Digest("") if newest is None else newest.governance
+        version, _ = self._store.records.released(write.partition)
+        return replace(write, version=version, governance=governance)
+
+
+class ReleasesOneByOne(ReleasesForAnyone):
+    """Writes what it can of several releases, and answers with the last refusal."""
+
+    def commit(self, writes: Sequence[Any]) -> list[Any]:
+        [write] = writes
+        if not isinstance(write, WriteReleases):
+            return super().commit(writes)
+        alone = [replace(write, releases=(item,), withdrawn=()) for item in write.releases]
+        alone.append(replace(write, releases=()))
+        answers = [super(ReleasesOneByOne, self).commit([item])[0] for item in alone]
+        return [next(filter(None, answers), None)]
+
+
+class NeverWithdraws(Broken):
+    """What is released stays so."""
+
+    def before(self, write: Any) -> Any:
+        return replace(write, withdrawn=()) if isinstance(write, WriteReleases) else write
+
+
+class AdmitsWhatIsNotReleased(Broken):
+    """Takes every push to rest on the newest releases."""
+
+    def before(self, write: Any) -> Any:
+        if not isinstance(write, Admit):
+            return write
+        version, _ = self._store.records.released(write.operation.partition)
+        return replace(write, basis=replace(write.basis, releases=version))
+
+
+class AnyReleaseRefusesAll(Broken):
+    """Takes every push to rest on the releases of all assets."""
+
+    def commit(self, writes: Sequence[Any]) -> list[Any]:
+        for write in writes:
+            if isinstance(write, Admit):
+                version, _ = self._store.records.released(write.operation.partition)
+                if version != write.basis.releases:
+                    return [Refused(Reason.RELEASES_CHANGED, "something was released")]
+        return super().commit(writes)
+
+
+class PrunesWhatIsReleased(Broken):
+    """Lets go of all releases before it prunes."""
+
+    def commit(self, writes: Sequence[Any]) -> list[Any]:
+        for write in writes:
+            if isinstance(write, Prune):
+                version, released = self._store.records.released(write.partition)
+                newest = self._store.intent.newest(write.partition)
+                ids = [
+                    item.id for one in released for item in self._store.records.releases(("one", one.asset))
+                ]
+                gone = WriteReleases(write.partition, version, newest.governance, 0.0, (), tuple(ids))
+                self._store.commit([gone])
+        return super().commit(writes)
 
 
 # --- importing ---------------------------------------------------------------

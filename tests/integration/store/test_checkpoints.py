@@ -33,7 +33,7 @@ def logged(path: Path) -> int:
     return int(pages)
 
 
-@pytest.mark.parametrize(("rows", "least", "most"), [(999, 200, 300), (1000, 1, 10)])
+@pytest.mark.parametrize(("rows", "least", "most"), [(999, 200, 400), (1000, 1, 10)])
 def test_after_enough_rows_the_log_is_carried_over(tmp_path: Path, rows: int, least: int, most: int) -> None:
     path = tmp_path / "state.sqlite"
     with closing(connect(path)) as writer:

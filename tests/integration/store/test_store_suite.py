@@ -28,12 +28,15 @@ from lehr.testing.conformance.store import (
     imports,
     incarnations,
     leases,
+    releases,
     retention,
     transactions,
 )
 from lehr.testing.conformance.store.subject import PARTITION
 from tests.integration.store.broken_stores import (
+    AdmitsWhatIsNotReleased,
     AnswersInReverse,
+    AnyReleaseRefusesAll,
     Broken,
     DecidesAnyway,
     DecidesApart,
@@ -54,12 +57,16 @@ from tests.integration.store.broken_stores import (
     NeverEnds,
     NeverRenewsLeases,
     NeverReturnsLeases,
+    NeverWithdraws,
     OneLease,
     Piecemeal,
     PinsToAnything,
     PrunesFeedsByTime,
     PrunesTooMuch,
+    PrunesWhatIsReleased,
     ReadsAsItWasOpened,
+    ReleasesForAnyone,
+    ReleasesOneByOne,
     ReplacesImports,
     ReportsRefusals,
     ReturnsForeignLeases,
@@ -140,6 +147,20 @@ def _since_last_version(right: Any, key: AssetKey, addon: str) -> float | None:
 def _all_heads(right: Any, partition: Partition, ids: Iterable[AssetId] | None = None) -> Iterator[Head]:
     found: Iterator[Head] = right.heads(partition)
     return found
+
+
+def _all_released(right: Any, partition: Partition, since: int = 0) -> tuple[int, list[Any]]:
+    found: tuple[int, list[Any]] = right.released(partition)
+    return found
+
+
+def _released_now(right: Any, partition: Partition, since: int = 0) -> tuple[int, list[Any]]:
+    version, found = right.released(partition, since)
+    return version, [item for item in found if item.release is not None]
+
+
+def _releases_by_time(right: Any, key: AssetKey, limit: int = 100) -> list[Any]:
+    return sorted(right.releases(key, limit), key=lambda item: -float(item.at))
 
 
 def _version_for_ever(right: Any, partition: Partition, now: float) -> tuple[int, list[Any]]:
@@ -284,6 +305,16 @@ BREAKS: list[tuple[Rule, type[Broken]]] = [
     (retention.what_would_be_pruned_is_told, with_records(prunable=lambda right, write: Pruned())),
     (retention.shares_that_were_over_long_ago_are_pruned, forgetting("reservation")),
     (retention.shares_that_were_over_long_ago_are_pruned, pruning(before=0.0)),
+    (releases.releases_have_a_version_of_their_own, with_records(released=_all_released)),
+    (releases.releases_outlive_the_process, Forgets),
+    (releases.a_release_rests_on_what_its_writer_saw, ReleasesForAnyone),
+    (releases.releases_are_written_together_or_not_at_all, ReleasesOneByOne),
+    (releases.the_newest_release_counts, with_records(releases=_releases_by_time)),
+    (releases.a_withdrawn_release_does_not_count, NeverWithdraws),
+    (releases.changed_releases_refuse_pushes_of_their_assets, AdmitsWhatIsNotReleased),
+    (releases.releases_of_other_assets_do_not_refuse, AnyReleaseRefusesAll),
+    (releases.released_incarnations_are_kept, PrunesWhatIsReleased),
+    (releases.pruning_leaves_an_asset_governed, with_records(released=_released_now)),
     (imports.what_is_imported_is_read_and_never_in_force, EnforcesImports),
     (imports.a_damaged_file_imports_nothing, ImportsAnything),
     (imports.another_of_the_same_name_replaces_only_when_told, ReplacesImports),

@@ -10,8 +10,8 @@ import pytest
 
 from lehr.base.digest import Digest
 from lehr.base.errors import StalledError
-from lehr.enforce.governance import Governance
-from lehr.enforce.neighbours import ControlsOver, Neighbours
+from lehr.enforce.governance import AsOf, Governance
+from lehr.enforce.neighbours import HoldsOver, Neighbours
 from lehr.enforce.turn_checks import TurnCheckReader, ask_all
 from lehr.model.asset import AssetId
 from lehr.model.control_index import ControlIndex
@@ -59,14 +59,14 @@ class Neighbourhood:
     registry = registry()
     lookups = None
 
-    def referrers(self, id: AssetId, sequence: int, controls_over: ControlsOver) -> list[Referrer]:
+    def referrers(self, id: AssetId, sequence: int, holds_over: HoldsOver) -> list[Referrer]:
         return []
 
     def removed_referrers(self, id: AssetId, sequence: int) -> dict[AssetId, Digest]:
         return {AssetId("gone"): Digest("digest of gone")}
 
     async def look(
-        self, id: AssetId, sequence: int, governing: int, *, settled: bool, needed: bool
+        self, id: AssetId, sequence: int, as_of: AsOf, *, settled: bool, needed: bool
     ) -> tuple[Diff, Digest | None] | None:
         return (DIFFS[id], Digest(f"digest of {id}")) if id in DIFFS else None
 

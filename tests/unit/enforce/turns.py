@@ -40,6 +40,7 @@ def view(*, goal: Goal = Goal.PRESENT, after: float = 0.0, **fields: Any) -> Vie
         newest_digest=ASSET.digest,
         governance=digest("governance"),
         controls=3,
+        releases=0,
         stage=TurndownStage(goal),
         epoch=1,
     )

@@ -28,6 +28,7 @@ from lehr.model.writes import (
     SetControl,
     TakeLease,
     Write,
+    WriteReleases,
 )
 
 _LIMITS = 256
@@ -67,6 +68,7 @@ def _names(write: Write) -> Iterator[str]:
         case (
             Finish()
             | LiftControl()
+            | WriteReleases()
             | KeepHandle()
             | TakeLease()
             | KeepLease()

@@ -20,6 +20,7 @@ from lehr.model.reason import Reason
 from lehr.model.writes import Admit, Finish, Refused
 from lehr.store.sql.leases import lease
 from lehr.store.sql.partitions import partition_row
+from lehr.store.sql.releases import released_since
 from lehr.store.sql.session import Session
 from lehr.store.sql.tables import CONTROL, CURRENT, LEDGER, OPERATION, RESERVATION
 
@@ -103,6 +104,9 @@ class _Rows:
     def controls_changed_since(self, partition: Partition, version: int) -> list[Control]:
         rows = self._db.execute(_FIND_CHANGED_CONTROLS, (partition, version)).fetchall()
         return [_control(body) for *_columns, body in CONTROL.read_all(rows)]
+
+    def released_since(self, partition: Partition, version: int) -> frozenset[AssetId]:
+        return released_since(self._db, partition, version)
 
     def usage(self, limit: Reservation, now: float, but: str) -> tuple[int, float | None]:
         return usage(self._db, limit, now, but)

@@ -30,8 +30,9 @@ from lehr.model.writes import (
     SetControl,
     TakeLease,
     Write,
+    WriteReleases,
 )
-from lehr.store.sql import admission, leases, retention
+from lehr.store.sql import admission, leases, releases, retention
 from lehr.store.sql.feed import Noted
 from lehr.store.sql.headers import is_pruned
 from lehr.store.sql.partitions import know_partition, partition_row, write_partition
@@ -54,6 +55,7 @@ def carriers(publish: CarryOut) -> Mapping[type, CarryOut]:
         Reschedule: reschedule,
         SetControl: set_control,
         LiftControl: lift_control,
+        WriteReleases: releases.write_releases,
         KeepHandle: keep_handle,
         TakeLease: leases.take_lease,
         KeepLease: leases.keep_lease,

@@ -9,7 +9,9 @@ from lehr.store.sql.tables import PARTITION
 
 _FIND = f"SELECT {PARTITION.names()} FROM partition WHERE name = ?"  # noqa: S608 - our own names
 _INSERT = f"{PARTITION.insert} ON CONFLICT DO NOTHING"
-_UPDATE = "UPDATE partition SET newest = ?, governance = ?, controls = ?, checksum = ? WHERE name = ?"
+_UPDATE = (
+    "UPDATE partition SET newest = ?, governance = ?, controls = ?, releases = ?, checksum = ? WHERE name = ?"
+)
 
 
 def partition_row(db: Session, partition: Partition) -> PartitionRow:

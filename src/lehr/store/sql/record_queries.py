@@ -15,11 +15,13 @@ from lehr.model.decision import Condition, Decision, Reservation
 from lehr.model.feed import FeedEntry
 from lehr.model.handle import Handle
 from lehr.model.operation import LedgerEntry, Operation
+from lehr.model.release import Release, Released
 from lehr.model.writes import Prune, Pruned
 from lehr.sdk.store import DamagedOperation, Standing
 from lehr.store.sql.admission import active_controls, usage
 from lehr.store.sql.feed import entries, newest_position
 from lehr.store.sql.partitions import partition_row
+from lehr.store.sql.releases import released, releases
 from lehr.store.sql.retention import prunable
 from lehr.store.sql.session import OpenSession, Session
 from lehr.store.sql.tables import (
@@ -61,6 +63,14 @@ class SqlRecords:
     def controls(self, partition: Partition, now: float) -> tuple[int, list[Control]]:
         with self._reading() as db:
             return partition_row(db, partition).controls, active_controls(db, partition, now)
+
+    def released(self, partition: Partition, since: int = 0) -> tuple[int, list[Released]]:
+        with self._reading() as db:
+            return partition_row(db, partition).releases, released(db, partition, since)
+
+    def releases(self, key: AssetKey, limit: int = 100) -> list[Release]:
+        with self._reading() as db:
+            return releases(db, key, limit)
 
     def damaged_operations(self, partition: Partition) -> list[DamagedOperation]:
         with self._reading() as db:

@@ -23,6 +23,7 @@ from lehr.model.writes import Prune, Pruned
 from lehr.store.sql.admission import active_controls
 from lehr.store.sql.feed import prunable_entries, prune_entries
 from lehr.store.sql.headers import mark_pruned, pruned_flags
+from lehr.store.sql.releases import released
 from lehr.store.sql.session import Session
 from lehr.store.sql.tables import OPERATION, RESERVATION
 
@@ -37,6 +38,10 @@ def _needed(db: Session) -> str:
     SELECT {named} FROM control
     WHERE partition = :partition AND {named} IS NOT NULL
       AND (lifted_at IS NULL OR lifted_at > :before) AND (expires_at IS NULL OR expires_at > :before)
+  UNION ALL
+    SELECT target FROM release
+    WHERE partition = :partition AND target IS NOT NULL
+      AND (withdrawn_at IS NULL OR withdrawn_at > :before)
   UNION ALL
     SELECT {db.number("body", "content")} FROM operation WHERE partition = :partition AND open = 1
   UNION ALL
@@ -132,13 +137,31 @@ _OLD_CONTROLS = """
 """
 
 
+def _old_releases(db: Session) -> str:
+    """Releases that were withdrawn or replaced long ago.
+
+    Those that count stay, with those before them, where a rollback goes; and the newest of each asset, even
+    if it was withdrawn: it shows that releases govern the asset.
+    """
+    return f"""
+    SELECT number FROM release r WHERE partition = :partition AND {db.number("body", "at")} < :before
+      AND EXISTS (SELECT 1 FROM release n
+                  WHERE n.partition = r.partition AND n.asset = r.asset AND n.number > r.number)
+      AND number NOT IN (
+        SELECT number FROM (
+            SELECT number, row_number() OVER (PARTITION BY asset ORDER BY number DESC) place
+            FROM release WHERE partition = :partition AND (withdrawn_at IS NULL OR withdrawn_at > :before)) s
+        WHERE place <= 2)
+"""  # noqa: S608 - our own names
+
+
 def prune(db: Session, write: Prune) -> Pruned:
     """Remove a share of what `write` asks for."""
     if not (write.decisions_above or write.operations_above):
         verified = _require_intact(db, write)
         if verified is not None:
             return Pruned(rest=replace(write, operations_verified=verified))
-        if _remove_shares(db, write):
+        if _remove_shares(db, write) or _remove_releases(db, write):
             return Pruned(rest=write)
         sequences = list(_share(db, write))
         if sequences:
@@ -252,6 +275,7 @@ def _require_intact(db: Session, write: Prune) -> int | None:
         DamagedError: a row is damaged.
     """
     active_controls(db, write.partition, 0.0)
+    released(db, write.partition, 0)
     most = _last_of_share(db, "operation", write.operations_verified, write.most)
     if most is None:
         return None
@@ -282,6 +306,15 @@ def _remove_shares(db: Session, write: Prune) -> bool:
 def _remove_controls(db: Session, write: Prune) -> int:
     """Remove controls that ended long ago. The audit trail keeps their purpose and author."""
     return db.execute(f"DELETE FROM control WHERE number IN ({_OLD_CONTROLS})", _wanted(write)).rowcount  # noqa: S608
+
+
+def _remove_releases(db: Session, write: Prune) -> bool:
+    """Remove old releases, before the incarnations that they alone need. Returns whether any was removed.
+
+    So a release that counts again when later ones are withdrawn always finds its incarnation.
+    """
+    query = f"DELETE FROM release WHERE number IN ({_old_releases(db)})"  # noqa: S608
+    return db.execute(query, _wanted(write)).rowcount > 0
 
 
 def _remove_decisions(db: Session, write: Prune) -> tuple[int, int]:

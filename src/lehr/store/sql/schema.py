@@ -12,6 +12,7 @@ CREATE TABLE partition (
     newest INTEGER NOT NULL DEFAULT 0,
     governance TEXT NOT NULL DEFAULT '',
     controls INTEGER NOT NULL DEFAULT 0,
+    releases INTEGER NOT NULL DEFAULT 0,
     checksum BLOB NOT NULL
 ) WITHOUT ROWID;
 
@@ -178,6 +179,21 @@ CREATE TABLE control (
     checksum BLOB NOT NULL
 );
 CREATE INDEX control_changed ON control (partition, changed);
+
+-- `changed`: the version of the partition's releases in which it was written, or else withdrawn.
+CREATE TABLE release (
+    number INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    partition TEXT NOT NULL,
+    asset TEXT NOT NULL,
+    target INTEGER,
+    withdrawn_at REAL,
+    changed INTEGER NOT NULL,
+    body BLOB NOT NULL,
+    checksum BLOB NOT NULL
+);
+CREATE INDEX release_asset ON release (partition, asset, number);
+CREATE INDEX release_changed ON release (partition, changed);
 
 CREATE TABLE audit (
     number INTEGER PRIMARY KEY,

@@ -104,7 +104,9 @@ REPUBLISH = (
     "`lehr store check` lists all damage"
 )
 
-PARTITION = Table("partition", "name", "newest", "governance", "controls", description="partition {name}")
+PARTITION = Table(
+    "partition", "name", "newest", "governance", "controls", "releases", description="partition {name}"
+)
 LEASE = Table(
     "lease", "partition", "share", "owner", "epoch", "until", description="the lease of partition {partition}"
 )
@@ -238,6 +240,18 @@ CONTROL = Table(
     "body",
     description="control {id}",
 )
+RELEASE = Table(
+    "release",
+    "number",
+    "id",
+    "partition",
+    "asset",
+    "target",
+    "withdrawn_at",
+    "changed",
+    "body",
+    description="release {id} of asset {asset}",
+)
 AUDIT = Table("audit", "number", "partition", "body", description="entry {number} of the audit trail")
 FEED = Table(
     "feed", "partition", "number", "at", "changes", description="entry {number} of the feed of {partition}"
@@ -282,6 +296,7 @@ TABLES = (
     STANDING,
     CONDITION,
     CONTROL,
+    RELEASE,
     AUDIT,
     FEED,
     IMPORTED,

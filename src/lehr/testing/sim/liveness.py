@@ -87,6 +87,7 @@ class LivenessChecker:
         self._pardoned: set[str] = set()
         self._excused: set[str] = set()
         self._stalled: dict[str, tuple[Digest, Digest, Goal]] = {}
+        self._wanted: dict[str, str | None] = {}
         self.began: dict[str, float] = {}
         self.asked_again: dict[str, float] = {}
         self._removals: dict[str, tuple[float, list[tuple[int, float]]]] = {}
@@ -128,10 +129,10 @@ class LivenessChecker:
             self._matched.add(place)
 
     def _carries(self, target: Target, operation: Operation, value: Any) -> None:
-        """I1: what a push carries out matches its content."""
+        """I1: what a push carries out matches its content, and that of what it reads."""
         assets = self._witness.assets(operation.content)
-        if target.goal is Goal.PRESENT and target.id in assets:
-            wanted = intended_value(assets, target.id, self._registry)
+        if target.goal is Goal.PRESENT and target.id in assets and operation.id in self._wanted:
+            wanted = self._wanted.pop(operation.id)
             if value != wanted:
                 self._broken("I1", f"{target.id} becomes {value!r}; its content is {wanted!r}")
 
@@ -143,6 +144,10 @@ class LivenessChecker:
         if decision is None:
             return  # which the witness reports
         content = self._witness.assets(operation.content).get(operation.asset)
+        if operation.goal is Goal.PRESENT and not self._witness.jumped:
+            at = operation.started_at
+            wanted = self.wanted(operation.asset, operation.content, operation.governing, at)
+            self._wanted[operation.id] = wanted
         self._check_stall_holds(operation)
         if decision.diff is not None and decision.diff.look_again is not None:
             self._broken("I9", f"{operation.asset} is pushed although it recovers automatically")
@@ -371,14 +376,14 @@ class LivenessChecker:
                 self._seen(operation, id, began, lambda diff: not _changes(diff, -1), at)
 
     def _senders(self, operation: Operation) -> list[AssetId]:
-        """Assets that send load to the asset, and are neither removed nor pinned to something else."""
+        """Assets that send load to the asset, and are neither removed nor held at something else."""
         found = []
         now = operation.started_at
         for asset in self._witness.assets(operation.governing).values():
             entry = self._witness.ledger.get(asset.id)
             removed = entry is not None and entry.goal is Goal.ABSENT
             pinned = self._witness.active_control(ControlKind.PIN, asset, now) is not None
-            if removed or pinned:
+            if removed or pinned or self._witness.releases.governs(asset.id):
                 continue
             addon = self._registry.addon(asset, DEPENDS_ON, DependsOn) or DependsOn()
             if operation.asset in addon.capacity:
@@ -417,20 +422,43 @@ class LivenessChecker:
                 "I3", f"{operation.asset} is pushed although {id}, which it needs indirectly, differs"
             )
 
-    def content_of(self, id: AssetId, governing: int) -> int:
+    def content_of(self, id: AssetId, governing: int, at: float | None = None) -> int:
         """The incarnation whose content an asset has while `governing` is the newest; 0 if it is gone."""
         asset = self._witness.assets(governing).get(id)
         if asset is None:
             return 0
-        pin = self._witness.active_control(ControlKind.PIN, asset, self._clock.now())
-        return governing if pin is None else pin.incarnation or 0
+        pin = self._witness.active_control(ControlKind.PIN, asset, self._clock.now() if at is None else at)
+        pinned = governing if pin is None else pin.incarnation or 0
+        if self._witness.releases.governs(id):
+            return min(pinned, self._witness.releases.content(id, governing))
+        return pinned
+
+    def wanted(self, id: str, content: int, governing: int, at: float | None = None) -> str | None:
+        """Intended production of a thing with the content of incarnation `content`; None if it has none.
+
+        It reads others as their own pins and releases allow.
+        """
+        assets = self._witness.assets(content)
+
+        def read(other: str) -> Asset:
+            return self._witness.assets(self.content_of(AssetId(other), governing, at) or content)[other]
+
+        try:
+            return intended_value(assets, id, self._registry, read)
+        except KeyError:
+            return None
 
     def _same(self, id: AssetId, sequence: int, entry: LedgerEntry) -> bool:
         """Whether a ledger's entry is of the content that incarnation `sequence` has."""
         now, then = self._witness.assets(sequence), self._witness.assets(entry.content)
         if id not in now or id not in then:
             return id not in now
-        reads = now[id].document()["payload"].get("reads", ())
+        # Where something holds what it reads, the contents of the two incarnations do not matter.
+        reads = [
+            name
+            for name in now[id].document()["payload"].get("reads", ())
+            if self.content_of(AssetId(name), sequence) == sequence
+        ]
         return all(_digest(now, name) == _digest(then, name) for name in (id, *reads))
 
     def _seen(

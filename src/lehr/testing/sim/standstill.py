@@ -20,7 +20,6 @@ from lehr.model.diff import Goal
 from lehr.model.reason import Reason
 from lehr.testing.sim.intent import IDS
 from lehr.testing.sim.production import blinded_by
-from lehr.testing.sim.things import intended_value
 from lehr.testing.world import THING
 
 if TYPE_CHECKING:
@@ -240,9 +239,8 @@ def _differs(harness: RandomHarness, decision: Decision, id: str) -> bool:
 
 
 def _differs_at(harness: RandomHarness, id: str, content: int) -> bool:
-    assets = harness.witness.assets(content)
-    intended = intended_value(assets, id, harness.registry)
-    return not _whole(assets, id) or harness.production.values.get(id) != intended
+    intended = _intended(harness, id, content)
+    return intended is None or harness.production.values.get(id) != intended
 
 
 def _goes_first(harness: RandomHarness, decision: Decision, id: str) -> bool:
@@ -288,9 +286,13 @@ def _unaware(harness: RandomHarness, decision: Decision, waiting: list[Verdict])
             yield "I7", f"{id}, which it waits for, does not know that it differs"
 
 
-def _whole(assets: dict[str, Asset], id: str) -> bool:
-    """Whether it is there, with everything that it reads."""
-    return id in assets and all(name in assets for name in assets[id].document()["payload"].get("reads", ()))
+def _intended(harness: RandomHarness, id: str, content: int | None = None) -> str | None:
+    """Intended production of a thing now, with the content of an incarnation, by default the newest.
+
+    None if it is not there, or something that it reads is not.
+    """
+    newest = max(harness.witness.incarnations)
+    return harness.liveness.wanted(id, newest if content is None else content, newest)
 
 
 def _intent(harness: RandomHarness, last: Asset, condition: Condition) -> Iterator[Complaint]:
@@ -304,9 +306,11 @@ def _intent(harness: RandomHarness, last: Asset, condition: Condition) -> Iterat
         return
     if condition.status is Status.TURNED_DOWN and witness.turndown(last) is None:
         yield "I7", "its turndown is taken back"
-    if condition.reason == Reason.AS_INTENDED and harness.profile.gentle and _whole(assets, id):
-        observed, intended = harness.production.values.get(id), intended_value(assets, id, harness.registry)
-        if observed != intended and witness.turndown(last) is None:
+    if witness.releases.governs(id):
+        return
+    if condition.reason == Reason.AS_INTENDED and harness.profile.gentle and id in assets:
+        observed, intended = harness.production.values.get(id), _intended(harness, id)
+        if intended not in (None, observed) and witness.turndown(last) is None:
             yield "I7", f"it is {observed!r} in production, not {intended!r}"
 
 
@@ -314,9 +318,9 @@ def _pinned(harness: RandomHarness, pin: Control, last: Asset, condition: Condit
     """I7: a settled asset is done with what its pin names."""
     witness, id = harness.witness, last.id
     assets = {} if pin.incarnation is None else witness.assets(pin.incarnation)
-    if condition.status is not Status.CONVERGED or not harness.profile.gentle or not _whole(assets, id):
+    if condition.status is not Status.CONVERGED or not harness.profile.gentle or id not in assets:
         return
-    observed, intended = harness.production.values.get(id), intended_value(assets, id, harness.registry)
+    observed, intended = harness.production.values.get(id), _intended(harness, id, pin.incarnation)
     turned_down = any(witness.turndown(asset) is not None for asset in (last, assets[id]))
-    if observed != intended and not turned_down:
+    if intended not in (None, observed) and not turned_down and not witness.releases.governs(id):
         yield "I7", f"it is pinned to {pin.incarnation}, and {observed!r} in production, not {intended!r}"

@@ -22,9 +22,22 @@ def _intended(target: Target, read: Reader) -> str:
     return _value(target.id, lambda id: read.payload(id, Thing))
 
 
-def intended_value(assets: Mapping[str, Asset], id: str, registry: Registry) -> str:
-    """Intended production of a thing for an incarnation's `assets`, without asking the program."""
-    return _value(AssetId(id), lambda id: registry.payload(assets[id], Thing))
+def intended_value(
+    assets: Mapping[str, Asset],
+    id: str,
+    registry: Registry,
+    read: Callable[[str], Asset] | None = None,
+) -> str:
+    """Intended production of a thing for an incarnation's `assets`, without asking the program.
+
+    Args:
+        read: another asset as the thing reads it; the default is that of the same incarnation.
+    """
+
+    def payload(other: AssetId) -> Thing:
+        return registry.payload(assets[other] if read is None or other == id else read(other), Thing)
+
+    return _value(AssetId(id), payload)
 
 
 def _effects(target: Target, read: Reader, intended: Any, observed: Any) -> Effects:

@@ -45,7 +45,8 @@ def whole(harness: Harness) -> Iterator[str]:
     pins = [item for item in witness.controls.values() if item.is_active(harness.clock.now())]
     # Expired controls are pruned, and a clock that goes back does not bring them back.
     pinned = {item.incarnation for item in pins if not (witness.jumped and item.expires_at)}
-    for sequence in pruned & {*applied, *pinned, max(witness.incarnations, default=0)}:
+    released = witness.releases.needed()
+    for sequence in pruned & {*applied, *pinned, *released, max(witness.incarnations, default=0)}:
         yield f"I12: incarnation {sequence} is pruned, although it is needed"
 
 

@@ -42,11 +42,13 @@ from lehr.model.writes import (
     SetControl,
     TakeLease,
     Write,
+    WriteReleases,
 )
 from lehr.testing.sim.capacity import CAPACITY
 from lehr.testing.sim.intent import GUARDED
 from lehr.testing.sim.lease_judge import LeaseJudge
 from lehr.testing.sim.reached import paths_of
+from lehr.testing.sim.release_judge import ReleaseJudge
 from lehr.testing.sim.selectors import selected
 from lehr.testing.sim.source import NAME
 from lehr.testing.sim.trace import Trace
@@ -83,6 +85,7 @@ class Witness(WitnessedState):
             none; None where the source is not guarded.
         let_go: ids that some revision has let go.
         lease: who may write.
+        releases: which content assets may have.
         fenced: True where the provider itself keeps late writers out.
         capacity: operations that may be open at once; None where no check counts them.
     """
@@ -99,6 +102,12 @@ class Witness(WitnessedState):
         self.fenced = False
         self.capacity: int | None = CAPACITY
         self.lease = LeaseJudge(self.broken)
+        self.releases = ReleaseJudge(
+            self.broken,
+            self.assets,
+            self.ledger,
+            lambda: "" if self.newest is None else self.newest.header.governance,
+        )
         self._trace = trace
         self._begun: set[str] = set()
         self._pushes: dict[str, list[str]] = {}
@@ -112,8 +121,9 @@ class Witness(WitnessedState):
             RecordDecision: lambda write, answer: self._decided(write.decision),
             RecordAttempt: lambda write, answer: self._attempted(write.attempt),
             SetControl: self._set,
-            Prune: lambda write, answer: self._pruned(),
+            Prune: lambda write, answer: self._pruned(write.before),
             LiftControl: lambda write, answer: self.controls.pop(write.id, None),
+            WriteReleases: self.releases.written,
             TakeLease: self.lease.taken,
             KeepLease: self.lease.kept,
             ReturnLease: self.lease.returned,
@@ -234,11 +244,12 @@ class Witness(WitnessedState):
         elif isinstance(request, Approve) and control.diff_digest != request.diff_digest:
             self.broken("I4", f"approval {id} is for another diff than the one that was seen")
 
-    def _pruned(self) -> None:
+    def _pruned(self, before: float) -> None:
         """Pushes that have ended, but for each asset's last and the one that production holds."""
         needed = {item.id for item in self.open.values()} | {item.operation for item in self.ledger.values()}
         for ids in self._pushes.values():
             self.let_prune.update(id for id in ids[:-1] if id not in needed)
+        self.releases.pruned(before)
 
     def _set(self, write: SetControl, answer: object) -> None:
         if answer is None:
@@ -278,6 +289,9 @@ class Witness(WitnessedState):
         if content is None:
             self.broken("I1", f"{id} is pushed from {operation.content}, which does not have it")
             return None
+        if self.releases.governs(id):
+            self._as_released(operation, pin)
+            return content
         if pin is not None and operation.content != pin.incarnation:
             self.broken("I6", f"{id} is pinned to {pin.incarnation} and pushed from {operation.content}")
         if pin is None:
@@ -291,6 +305,14 @@ class Witness(WitnessedState):
                 )
             self._applied[id] = operation.content
         return content
+
+    def _as_released(self, operation: Operation, pin: Control | None) -> None:
+        """I10: content that is not released is never pushed; a pin goes back further, and never ahead."""
+        id, content = operation.asset, operation.content
+        self._applied[id] = content
+        back = pin is not None and content == pin.incarnation and content <= self.releases.base(id)
+        if not back and not self.releases.allows(id, content):
+            self.broken("I10", f"{id} is pushed from {content}, which is not released to it")
 
     def _has_pin_that_ends(self, asset: Asset) -> bool:
         pins = (item for item in self.controls.values() if item.kind is ControlKind.PIN)

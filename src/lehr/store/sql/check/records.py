@@ -16,6 +16,7 @@ from lehr.model.diff import Goal
 from lehr.model.feed import RecordChange
 from lehr.model.handle import Handle
 from lehr.model.operation import LedgerEntry, Operation
+from lehr.model.release import Release
 from lehr.store.sql.session import Session
 
 
@@ -25,6 +26,7 @@ class _Bounds(NamedTuple):
     newest: int
     epoch: int
     controls: int
+    releases: int
 
 
 class _Table(NamedTuple):
@@ -46,12 +48,12 @@ class _Table(NamedTuple):
 
 def check(db: Session, partition: Partition, advance: Advance) -> Iterator[Damage]:
     """All records of a partition."""
-    row = db.execute("SELECT controls FROM partition WHERE name = ?", (partition,)).fetchone()
+    row = db.execute("SELECT controls, releases FROM partition WHERE name = ?", (partition,)).fetchone()
     if row is None:
         yield Damage(f"partition {partition} has no row of its own", "records and incarnations name it")
     query = "SELECT coalesce(max(epoch), 0) FROM lease WHERE partition = ?"
     [epoch] = db.execute(query, (partition,)).fetchone()
-    bounds = _Bounds(newest_of(db, partition), int(epoch), *(row or (0,)))
+    bounds = _Bounds(newest_of(db, partition), int(epoch), *(row or (0, 0)))
     for table in _TABLES:
         query = f"SELECT {table.body}, {table.columns} FROM {table.name} WHERE partition = ?"  # noqa: S608
         decoder = msgspec.json.Decoder(table.type)
@@ -151,6 +153,16 @@ def _control(db: Session, bounds: _Bounds, found: Control, columns: tuple[Any, .
             yield f"it pins to incarnation {found.incarnation}, which is pruned"
 
 
+def _release(db: Session, bounds: _Bounds, found: Release, columns: tuple[Any, ...]) -> Iterator[str]:
+    id, asset, target, _withdrawn_at, changed = columns
+    if changed > bounds.releases:
+        yield f"its version of the releases is {changed}; the newest is {bounds.releases}"
+    if (found.id, found.asset, found.target) != (id, asset, target):
+        yield f"it is release {found.id} of asset {found.asset} to incarnation {found.target}"
+    if target is not None and not 1 <= target <= bounds.newest:
+        yield f"it is for incarnation {target}; the newest is {bounds.newest}"
+
+
 def _attempt(db: Session, bounds: _Bounds, found: Attempt, columns: tuple[Any, ...]) -> Iterator[str]:
     if found.sequence > bounds.newest:
         yield f"incarnation {found.sequence} was in force after it; the newest is {bounds.newest}"
@@ -187,6 +199,7 @@ _TABLES = (
     _Table("standing", "asset, key", Condition, _first, _standing, body="condition"),
     _Table("decision", "number, asset", Decision, _first, _decision),
     _Table("control", "id, expires_at, lifted_at, changed", Control, _first, _control),
+    _Table("release", "id, asset, target, withdrawn_at, changed", Release, _first, _release),
     _Table("attempt", "partition", Attempt, _first, _attempt),
     _Table("feed", "number", tuple[RecordChange, ...], _first, _nothing, body="changes"),
     _Table("audit", "number", AuditEntry, _first, _nothing),

@@ -7,8 +7,8 @@ the rule that it breaks. A test makes a fresh `Subject` for each rule and runs i
     def test_keeps_the_contract(rule, tmp_path):
         rule(Subject(lambda: MyStore(tmp_path / "state")))
 
-`incarnations` holds the rules of intent, `admission` those of pushes, `history` those of
-what was decided and reported, `feed` those of the feed, `leases` those of who may write,
+`incarnations` holds the rules of intent, `admission` those of pushes, `history` those of what was decided and
+reported, `feed` those of the feed, `leases` those of who may write, `releases` those of what assets may have,
 `retention` those of pruning, `imports` those of incarnations of other states, `transactions` those of
 concurrency and failures.
 """
@@ -20,6 +20,7 @@ from lehr.testing.conformance.store import (  # noqa: F401 - each adds its rules
     imports,
     incarnations,
     leases,
+    releases,
     retention,
     transactions,
 )

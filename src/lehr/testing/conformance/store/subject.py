@@ -17,9 +17,19 @@ from lehr.model.diff import Goal
 from lehr.model.incarnation import Candidate, Incarnation, SourceRevision
 from lehr.model.operation import LedgerEntry, Operation
 from lehr.model.reason import Reason
+from lehr.model.release import Release, ReleaseBasis, ReleaseKind
 from lehr.model.selector import Selector
 from lehr.model.types import Mention
-from lehr.model.writes import Admit, Basis, Finish, Publish, Refused, TakeLease, Write
+from lehr.model.writes import (
+    Admit,
+    Basis,
+    Finish,
+    Publish,
+    Refused,
+    TakeLease,
+    Write,
+    WriteReleases,
+)
 from lehr.sdk.store import Store
 from lehr.testing.conformance.rules import Rules, hold
 
@@ -153,12 +163,14 @@ def basis(store: Store, id: str) -> Basis:
     newest = store.intent.newest(PARTITION)
     heads = list(store.intent.heads(PARTITION, [AssetId(id)]))
     version, _ = store.records.controls(PARTITION, NOW)
+    releases, _ = store.records.released(PARTITION)
     last = store.intent.last(AssetKey(PARTITION, AssetId(id)))
     return Basis(
         heads[0].digest if heads else None,
         Digest("") if newest is None else newest.governance,
         version,
         versions=() if last is None else last[:1],
+        releases=releases,
     )
 
 
@@ -279,3 +291,49 @@ def control(
         expires_at=expires_at,
         diff_digest=None if diff is None else digest(diff),
     )
+
+
+def release(
+    id: str,
+    asset: str = "a",
+    target: int | None = 1,
+    *,
+    kind: ReleaseKind = ReleaseKind.FORWARD,
+    at: float = NOW,
+    partition: Partition = PARTITION,
+) -> Release:
+    """The word that `asset` may have what incarnation `target` holds."""
+    basis = ReleaseBasis(digest("governance"), AssetId("policy"), 7)
+    return Release(
+        id=id,
+        partition=partition,
+        asset=AssetId(asset),
+        target=target,
+        kind=kind,
+        basis=basis,
+        at=at,
+        content_key=digest("content"),
+        reads=(AssetId("b"),),
+        rollout="r1",
+        reason="because",
+    )
+
+
+def releasing(
+    store: Store,
+    *releases: Release,
+    withdrawn: Sequence[str] = (),
+    at: float = NOW,
+    partition: Partition = PARTITION,
+) -> WriteReleases:
+    """Release and withdraw, resting on what the store holds now."""
+    version, _ = store.records.released(partition)
+    newest = store.intent.newest(partition)
+    governance = Digest("") if newest is None else newest.governance
+    return WriteReleases(partition, version, governance, at, releases, tuple(withdrawn))
+
+
+def released(store: Store, *releases: Release, **rest: Any) -> None:
+    """Commit such a write, which must be carried out."""
+    answer = commit(store, releasing(store, *releases, **rest))
+    hold(answer is None, f"what rests on the newest releases is written, not {answer}")

@@ -1,0 +1,111 @@
+"""Judges releases from outside: which content an asset may have, by code of its own."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from lehr.model.asset import Asset
+from lehr.model.operation import LedgerEntry
+from lehr.model.release import Release
+from lehr.model.writes import WriteReleases
+
+_NOT_CONTENT = ("lehr.AffectedClusters", "lehr.DependsOn", "lehr.Labels", "lehr.Owner")
+
+Assets = Callable[[int], Mapping[str, Asset]]
+
+
+class ReleaseJudge:
+    """All releases that were written.
+
+    Attributes:
+        version: of the releases.
+    """
+
+    def __init__(
+        self,
+        broken: Callable[[str, str], None],
+        assets: Assets,
+        ledger: Mapping[str, LedgerEntry],
+        governance: Callable[[], str],
+    ) -> None:
+        """Judge by the incarnations and the ledger of the witness; `governance` is the newest digest."""
+        self.version = 0
+        self._broken = broken
+        self._assets = assets
+        self._ledger = ledger
+        self._governance = governance
+        self._of: dict[str, list[Release]] = {}
+        self._withdrawn: dict[str, float] = {}
+
+    def written(self, write: WriteReleases, answer: object) -> None:
+        """This write was carried out, or refused."""
+        if answer is not None:
+            return
+        if write.version != self.version or write.governance != self._governance():
+            self._broken("I10", "releases were written by one who had not seen the newest")
+        self.version += 1
+        self._withdrawn |= {id: write.at for id in write.withdrawn if id not in self._withdrawn}
+        for release in write.releases:
+            self._of.setdefault(release.asset, []).append(release)
+
+    def pruned(self, before: float) -> None:
+        """Releases that were replaced or withdrawn before that time are gone."""
+        for id, releases in self._of.items():
+            stay = [item.id for item in releases if self._withdrawn.get(item.id, math.inf) > before][-2:]
+            self._of[id] = [
+                item
+                for item in releases
+                if item.at >= before or item.id in stay or item.id == releases[-1].id
+            ]
+
+    def ids(self) -> list[str]:
+        """Assets that releases govern."""
+        return sorted(filter(self.governs, self._of))
+
+    def history(self, id: str) -> list[Release]:
+        """The releases of an asset that were not withdrawn, oldest first."""
+        return [item for item in self._of.get(id, ()) if item.id not in self._withdrawn]
+
+    def governs(self, id: str) -> bool:
+        """Whether releases decide which content an asset has."""
+        counting = self.history(id)[-1:]
+        return bool(self._of.get(id)) and not (counting and counting[0].target is None)
+
+    def base(self, id: str) -> int:
+        """The incarnation whose content a governed asset may have; 0 if it may have none."""
+        counting = self.history(id)[-1:]
+        if counting:
+            return counting[0].target or 0
+        entry = self._ledger.get(id)
+        return 0 if entry is None else entry.content
+
+    def content(self, id: str, governing: int) -> int:
+        """The incarnation at which a governed asset is read while `governing` is the newest."""
+        base, counting = self.base(id), self.history(id)[-1:]
+        if counting and base < governing:
+            names = (id, *counting[0].reads)
+            if all(self.same(name, base, governing) for name in names):
+                return governing
+        return min(base, governing)
+
+    def allows(self, id: str, content: int) -> bool:
+        """Whether a governed asset may be pushed from incarnation `content` (I10)."""
+        return self.same(id, self.base(id), content)
+
+    def same(self, id: str, one: int, other: int) -> bool:
+        """Whether two incarnations have the same content of an asset."""
+        return bool(_content(self._assets(one).get(id)) == _content(self._assets(other).get(id)))
+
+    def needed(self) -> set[int]:
+        """Incarnations that must be kept: of releases that count, and of those before: a rollback's."""
+        return {item.target for id in self._of for item in self.history(id)[-2:] if item.target is not None}
+
+
+def _content(asset: Asset | None) -> Any:
+    if asset is None:
+        return None
+    document = asset.document()
+    addons = {name: value for name, value in document["addons"].items() if name not in _NOT_CONTENT}
+    return document["type"], document["payload"], addons
