@@ -51,7 +51,7 @@ class Governance(msgspec.Struct, frozen=True):
         return self.controls.over(id, now)
 
     def holds(self, id: AssetId, now: float) -> Holds:
-        """What may keep an asset from the newest content."""
+        """The controls and the release that may keep an asset from the newest content."""
         return Holds(self.controls.over(id, now), self.releases.of(id))
 
     def selectors_changed_from(self, before: Governance) -> list[Selector]:
@@ -82,7 +82,7 @@ class AsOf(NamedTuple):
         return self.governance.sequence
 
     def holds(self, id: AssetId) -> Holds:
-        """What may keep an asset from the newest content."""
+        """The controls and the release that may keep an asset from the newest content."""
         return self.governance.holds(id, self.now)
 
 

@@ -30,7 +30,7 @@ UNDER_WAY = Diff((Change("push", "ended", "under way"),), _UNKNOWN)
 """How an asset differs while a push of it is, or may be, under way."""
 
 HoldsOver = Callable[[AssetId], Holds]
-"""What may keep an asset from the newest content."""
+"""The controls and the release that may keep an asset from the newest content."""
 
 
 def no_holds(id: AssetId) -> Holds:

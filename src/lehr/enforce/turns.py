@@ -230,7 +230,7 @@ class Turns:
             self._wakeups.wake_readers(slot.key.id, f"{slot.key.id}, which it reads, is held elsewhere")
 
     def _as_of(self, slot: Slot) -> AsOf:
-        """What decides at which incarnation the turn of `slot` reads other assets."""
+        """The moment by whose pins and releases the turn of `slot` reads other assets."""
         assert slot.governance is not None
         assert slot.state.turn is not None
         return AsOf(slot.governance, slot.state.turn.view.now)

@@ -1,7 +1,7 @@
-"""Content keys: equal for contents that production cannot tell apart. Pure.
+"""Content keys: equal for contents that are the same to production. Pure.
 
-A digest of an asset covers all of it. A content key leaves out what says who owns an asset, how to select it
-and in which order it goes, so that a rollout neither starts anew nor loses its evidence when those change.
+A digest of an asset covers all of it. A content key leaves out its owner, the labels that select it and the
+order in which it is pushed, so that a rollout neither starts again nor loses its evidence when those change.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from lehr.model.addons import AFFECTED_CLUSTERS, DEPENDS_ON, LABELS, OWNER
 from lehr.model.asset import Asset
 
 NOT_CONTENT = frozenset({AFFECTED_CLUSTERS, DEPENDS_ON, LABELS, OWNER})
-"""Addons that say nothing of what production should be. All others do, as far as Lehr knows."""
+"""Addons that do not affect production itself. All others may."""
 
 _VERSION = "content-1"
 """Part of each key: keys of another rule are never equal."""

@@ -17,11 +17,11 @@ SameContent = Callable[[AssetId, int, int], bool]
 
 
 class Holds(NamedTuple):
-    """What may keep an asset from the newest content.
+    """The controls and the release that may keep an asset from the newest content.
 
     Attributes:
         controls: those that are active now and may select it, in the order in which they were set.
-        released: the release that counts for it; None if releases do not govern it.
+        released: its release; None if releases do not govern it.
     """
 
     controls: Sequence[Control] = ()
@@ -32,7 +32,7 @@ NO_HOLDS = Holds()
 
 
 class Pinning(msgspec.Struct, frozen=True):
-    """What holds an asset at one moment.
+    """The holds on an asset at one moment.
 
     Attributes:
         content: sequence that intent is read at; the governing one unless a pin or release holds it back.
@@ -40,7 +40,7 @@ class Pinning(msgspec.Struct, frozen=True):
         pin, pause: the control that does it, if one does.
         approved: digests of destructive diffs that may be carried out.
         until: wall-clock seconds when the first pin or pause over it expires; None if none does.
-        released: the release that counts for it; None if releases do not govern it.
+        released: its release; None if releases do not govern it.
         awaits_release: True if the release is what keeps it from newer content.
     """
 

@@ -1,4 +1,4 @@
-"""Releases: the word that an asset may have a certain content."""
+"""Releases: permissions for assets to have a certain content."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class ReleaseKind(enum.StrEnum):
     """Why an asset was released.
 
     BASELINE: it had this content when releases began to govern it. FORWARD: a rollout has reached it.
-    ROLLBACK: newer content failed. PERSON: a person said so.
+    ROLLBACK: newer content failed. PERSON: a person decided.
     """
 
     BASELINE = "baseline"
@@ -26,11 +26,11 @@ class ReleaseKind(enum.StrEnum):
 
 
 class ReleaseBasis(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a release rests on.
+    """The basis of a release.
 
     Attributes:
         governance: digest of the governing assets, among them the policy.
-        policy: id of the asset that governs the rollout; empty for a person's word.
+        policy: id of the asset that governs the rollout; empty for a person's decision.
         evidence: number of the last piece of evidence that counted; 0 if there was none.
     """
 
@@ -50,7 +50,7 @@ class Release(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         content_key: of the asset and of `reads` in `target` (`lehr.model.content_key`).
         reads: the other assets that its plugin read in `target`.
         rollout: id of the rollout that it is part of; empty for none.
-        actor: who said so, if a person did.
+        actor: the person who decided, if one did.
         reason: why, for people.
         at: wall-clock seconds. Releases are ordered by the store, never by their times.
         withdrawn_at: since when it no longer counts; None while it does.

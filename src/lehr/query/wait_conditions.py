@@ -174,7 +174,7 @@ def not_at(found: Iterable[Row], status: Status) -> list[Row]:
 
 
 def _pinning(reading: Reading) -> Callable[[Asset], Pinning]:
-    """What holds an asset, by the same rule as in its turns."""
+    """The pin and the release of an asset, by the same rule as in its turns."""
     partition, records = reading.partition, reading.records
     _version, controls = records.controls(partition, reading.now)
     releases = NO_RELEASES.updated(*records.released(partition))

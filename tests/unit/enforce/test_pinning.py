@@ -9,7 +9,8 @@ from lehr.model.asset import AssetId
 from lehr.model.control import ControlKind
 from lehr.model.pinning import Holds, Pinning, pin
 from lehr.model.release import Release, ReleaseBasis, Released, ReleaseKind
-from tests.unit.enforce.turns import ASSET, DIFF, EPOCH, KEY, OTHER_DIFF, control
+from lehr.testing.virtual import EPOCH
+from tests.unit.enforce.turns import ASSET, DIFF, KEY, OTHER_DIFF, control
 
 FIRST = control(ControlKind.PIN, "c1", incarnation=3)
 SECOND = control(ControlKind.PIN, "c2", incarnation=5)

@@ -302,7 +302,7 @@ def release(
     at: float = NOW,
     partition: Partition = PARTITION,
 ) -> Release:
-    """The word that `asset` may have what incarnation `target` holds."""
+    """A release of `asset` to incarnation `target`."""
     basis = ReleaseBasis(digest("governance"), AssetId("policy"), 7)
     return Release(
         id=id,
