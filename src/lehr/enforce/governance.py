@@ -14,7 +14,7 @@ from lehr.model.control_index import ControlIndex
 from lehr.model.decision import Reservation
 from lehr.model.governance import DELETION_BUDGET, OBSERVE_ONLY, DeletionBudget, ObserveOnly
 from lehr.model.incarnation import Incarnation
-from lehr.model.pinning import Holds
+from lehr.model.pinning import NO_HOLDS, Holds
 from lehr.model.release import NO_RELEASES, Releases
 from lehr.model.selector import Selector
 from lehr.model.types import Registry
@@ -52,7 +52,8 @@ class Governance(msgspec.Struct, frozen=True):
 
     def holds(self, id: AssetId, now: float) -> Holds:
         """The controls and the release that may keep an asset from the newest content."""
-        return Holds(self.controls.over(id, now), self.releases.of(id))
+        controls, released = self.controls.over(id, now), self.releases.of(id)
+        return Holds(controls, released) if controls or released is not None else NO_HOLDS
 
     def selectors_changed_from(self, before: Governance) -> list[Selector]:
         """The selectors of the controls that only one of the two has."""

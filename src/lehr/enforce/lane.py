@@ -124,8 +124,10 @@ class Lane(Generic[T]):
                     await self._wait_for(coming)
                     if not self._queue:
                         break
-                await call_on_first_wait(self._start_worker, self._turn(self._queue.take()))
-                if self._clock.monotonic() - since > _YIELD_SECONDS:
+                waited = await call_on_first_wait(self._start_worker, self._turn(self._queue.take()))
+                if waited and self._batched:
+                    since = self._clock.monotonic()  # it has just waited for a batch, together with others
+                elif self._clock.monotonic() - since > _YIELD_SECONDS:
                     await self._clock.sleep(0)
                     since = self._clock.monotonic()
         finally:
@@ -248,7 +250,7 @@ class Lane(Generic[T]):
         if not isinstance(diff, Diff):
             return DiffFailed(f"{self._name} returned a {type(diff).__name__} instead of a diff", _FIX_PLUGIN)
         try:
-            diff = diff if diff is NO_DIFF else _with_handle_intact(diff, storable(diff, Diff))
+            diff = NO_DIFF if diff == NO_DIFF else _with_handle_intact(diff, storable(diff, Diff))
         except ValueError as error:
             return DiffFailed(f"{self._name} returned a diff that is not valid: {error}", _FIX_PLUGIN)
         known = asset or read.asset(target.id)

@@ -176,21 +176,21 @@ class Lookups:
         since = self._changed_with.get(id, self._first)
         return since if since <= sequence else sequence
 
+    def may_read_ahead(self, count: int) -> bool:
+        """Whether it is time for `read_ahead`, with at most `count` assets. Ask before each turn."""
+        self._turns_until_look -= 1
+        if self._at_once:
+            return False
+        return bool(self._coming) or (self._turns_until_look <= 0 and count >= _FEWEST)
+
     def read_ahead(
-        self, partition: Partition, sequence: int, upcoming: Iterable[AssetId], count: int
+        self, partition: Partition, sequence: int, upcoming: Iterable[AssetId]
     ) -> asyncio.Task[None] | None:
         """Read the assets of the turns that are next, many at once, and in good time before those.
 
         Returns what the next turn should wait for, if anything. An asset that cannot be read this way is
         read again when it is looked up.
-
-        Args:
-            count: how many are upcoming, at most.
         """
-        self._turns_until_look -= 1
-        needless = self._turns_until_look > 0 or count < _FEWEST
-        if self._at_once or (needless and not self._coming):
-            return None
         ids = list(islice(upcoming, 1 if self._coming else 2 * _MOST))
         if not self._coming:
             unknown = [id for id in ids if not self._is_known(AssetKey(partition, id), sequence)][:_MOST]

@@ -151,8 +151,8 @@ class Neighbours:
 
     def begun(self, target: Target, as_of: AsOf) -> tuple[Asset | None, RecordingReader]:
         """The asset to compare or push, and its reader."""
-        read = self.reader(target.id, target.incarnation, as_of)
-        return self.asset(target.id, target.incarnation), read
+        asset = self.asset(target.id, target.incarnation)
+        return asset, self._reader(asset, target.incarnation, as_of)
 
     def reader(self, id: AssetId, sequence: int, as_of: AsOf) -> RecordingReader:
         """Reads for asset `id`, whose content is that of `sequence`.
@@ -162,11 +162,13 @@ class Neighbours:
         without production belong to the content of `id` and are read at `sequence`; so are those that are
         gone from intent. `id` itself is there also after its removal.
         """
+        return self._reader(self.asset(id, sequence), sequence, as_of)
+
+    def _reader(self, asset: Asset | None, sequence: int, as_of: AsOf) -> RecordingReader:
         sequence_of = partial(self._read_at, sequence, as_of)
         read = RecordingReader(
             self.lookups, self.registry, self._partition, sequence, self._removed, sequence_of
         )
-        asset = self.asset(id, sequence)
         if asset is not None:
             read.know(asset)
         return read

@@ -31,14 +31,15 @@ async def within(seconds: float, work: Coroutine[Any, Any, T]) -> T:
         return await _rest(work, waits_for)
 
 
-async def call_on_first_wait(on_first_wait: Callable[[], None], work: Coroutine[Any, Any, T]) -> T:
-    """Result of `work`; calls `on_first_wait` when it waits for the first time."""
+async def call_on_first_wait(on_first_wait: Callable[[], None], work: Coroutine[Any, Any, None]) -> bool:
+    """Do `work`; calls `on_first_wait` when it waits for the first time. Returns whether it waited."""
     try:
         waits_for = work.send(None)
-    except StopIteration as ended:
-        return ended.value  # type: ignore[no-any-return]
+    except StopIteration:
+        return False
     on_first_wait()
-    return await _rest(work, waits_for)
+    await _rest(work, waits_for)
+    return True
 
 
 @types.coroutine

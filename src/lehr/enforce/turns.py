@@ -126,10 +126,10 @@ class Turns:
 
     def read_ahead(self, upcoming: TurnQueue[Slot]) -> asyncio.Task[None] | None:
         """Read what the turns that are next look at first; returns what to wait for, if anything."""
-        if self.governance is None:
+        if self.governance is None or not self._lookups.may_read_ahead(len(upcoming)):
             return None
         ids = (slot.key.id for slot in upcoming if slot.digest is not None)
-        return self._lookups.read_ahead(self._runtime.partition, self.governance.sequence, ids, len(upcoming))
+        return self._lookups.read_ahead(self._runtime.partition, self.governance.sequence, ids)
 
     def _broke(self, slot: Slot, error: LehrError | str) -> None:
         assert slot.governance is not None

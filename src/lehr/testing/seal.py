@@ -33,6 +33,8 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any, NamedTuple, NoReturn
 
+import structlog  # noqa: F401  its import draws random numbers, and the first line of a log must not do so in a run
+
 from lehr.base.errors import LehrError
 
 _THREADS = "go through lehr.base.blocking, with Inline under virtual time"
