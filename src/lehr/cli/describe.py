@@ -68,6 +68,10 @@ def _history(found: Description, now: float) -> Iterator[str]:
         yield f"  ledger     {entry.goal}, content of incarnation {entry.content}, {how}, {iso(entry.at)}"
     if found.handle:
         yield f"  handle     {terminal.printable(found.handle)}"
+    if found.outputs is not None:
+        yield f"  outputs    since {formatting.ago(found.outputs.at, now)}"
+        lines = yaml_text(found.outputs.values).splitlines()
+        yield from (f"    {terminal.printable(line)}" for line in lines)
     if found.operations:
         yield "  pushes, newest first"
         rows = [_push(operation, now) for operation in found.operations]
@@ -97,6 +101,7 @@ def _document(found: Description) -> dict[str, Any]:
         "refers_to": [{"id": item.target, "path": item.path} for item in found.refers_to],
         "referred_by": [{"id": id, "path": path} for id, path in found.referred_by],
         "handle": found.handle or None,
+        "outputs": None if found.outputs is None else found.outputs.values,
         "operations": [plain(item) for item in found.operations],
         "why": explanation_document(found.explanation),
     }

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import enum
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Collection, Coroutine, Sequence
 from typing import Any, NamedTuple, cast
 
 import msgspec
@@ -50,7 +50,7 @@ from lehr.enforce.state import (
     View,
 )
 from lehr.enforce.step import step
-from lehr.enforce.turn_checks import TurnCheckReader, ask_all
+from lehr.enforce.turn_checks import TurnCheckReader, ask_all, waits_for
 from lehr.enforce.unserved import Unserved
 from lehr.enforce.viewer import Viewer
 from lehr.model.asset import Asset, AssetId, AssetKey
@@ -154,6 +154,7 @@ class Planner:
         self._begun: set[AssetId] = set()
         self._checked: dict[AssetId, Checked] = {}
         self._ended: dict[AssetId, _Ended] = {}
+        self._missing: dict[AssetId, RecordingReader] = {}
         for item in recover(runtime.store.intent, runtime.store.records, runtime.registry, runtime.partition):
             self._add(item)
 
@@ -172,22 +173,42 @@ class Planner:
             # Unfinished pushes, and assets that have left intent, are examined first: others may wait for
             # them.
             await self._turns([slot for slot in slots if slot.may_be_pushing or slot.departed])
-            await self._turns([slot for slot in slots if slot.key.id not in self._begun])
+            # Then those whose outputs others may need.
+            await self._turns([slot for slot in slots if self._is_new(slot) and self._has_outputs(slot)])
+            await self._turns([slot for slot in slots if self._is_new(slot)])
         finally:
             for lane in (*self._lanes.values(), self._unserved):
                 await lane.stop()
         self._admit([slot for slot in slots if slot.key.id in self._checked])
-        return [_planned(slot, self._ended[slot.key.id]) for slot in slots]
+        planned = [_planned(slot, self._ended[slot.key.id]) for slot in slots]
+        pushed = {item.id for item in planned if item.result is PlannedResult.PUSHED}
+        return [_with_hint(item, pushed) for item in planned]
 
     async def _turns(self, slots: list[Slot]) -> None:
         """Run the turns of `slots` until their checks have answered, or they rest."""
         self._begun.update(slot.key.id for slot in slots)
-        self._left = len(slots)
-        self._over = asyncio.Event()
-        for slot in slots:
-            slot.lane.add(slot, urgent=False)
-        if slots:
+        while slots:
+            self._left = len(slots)
+            self._over = asyncio.Event()
+            for slot in slots:
+                slot.lane.add(slot, urgent=False)
             await self._over.wait()
+            slots = [slot for slot in slots if self._knows_more(slot)]
+
+    def _is_new(self, slot: Slot) -> bool:
+        return slot.key.id not in self._begun
+
+    def _has_outputs(self, slot: Slot) -> bool:
+        return slot.type in slot.lane.plugin.outputs
+
+    def _knows_more(self, slot: Slot) -> bool:
+        """Whether outputs that a turn has missed were found since, in another turn; it is then repeated."""
+        missed = self._missing.pop(slot.key.id, None)
+        if missed is None or not missed.out_of_date:
+            return False
+        del self._ended[slot.key.id]
+        slot.state = replace(slot.state, condition_key=None)
+        return True
 
     # --- one turn ----------------------------------------------------------------
 
@@ -228,9 +249,12 @@ class Planner:
             self._viewer.entered(slot)
             match effects[-1]:
                 case RunDiff(target=target):
-                    event, _read = await self._neighbours.compare(
+                    event, read = await self._neighbours.compare(
                         slot.lane, target, self._as_of(slot), routine=True
                     )
+                    if isinstance(event, DiffFailed) and event.awaits:
+                        self._missing[slot.key.id] = read
+                        event = replace(event, cycle=self._neighbours.cycle(slot, event.awaits))
                 case AskStatus(operation=operation):
                     event = await slot.lane.status(operation)
                 case RunChecks(view=view, diff=diff, purpose=purpose):
@@ -248,10 +272,10 @@ class Planner:
                     raise AssertionError(f"no turn of a plan asks for {unforeseen}")
 
     def _rest(self, slot: Slot, effects: tuple[Effect, ...]) -> None:
-        commit, rest = effects
-        assert isinstance(commit, Commit)
+        *commits, rest = effects
         assert isinstance(rest, Rest)
-        [decision] = [write.decision for write in commit.writes if isinstance(write, RecordDecision)]
+        writes = [write for commit in commits if isinstance(commit, Commit) for write in commit.writes]
+        [decision] = [write.decision for write in writes if isinstance(write, RecordDecision)]
         slot.waits = rest.wait_for
         self._ended[slot.key.id] = _Ended(decision, rest.wait_for)
         if slot.departed and slot.state.left:
@@ -265,8 +289,7 @@ class Planner:
             self._governance, self._runtime.store.records, _EPOCH, self._digest, self._may_be_pushing
         )
         for slot in slots:
-            waiting = [item for item in self._checked[slot.key.id].verdicts if not item.allow]
-            slot.waits = tuple(dict.fromkeys(id for item in waiting for id in item.wait_for))
+            slot.waits = waits_for(self._checked[slot.key.id].verdicts)
         for slot in slots:
             try:
                 self._end(slot, supposed)
@@ -276,7 +299,7 @@ class Planner:
     def _end(self, slot: Slot, supposed: Supposed) -> None:
         checked = self._checked[slot.key.id]
         operation = self._runtime.chance.identifier(self._runtime.clock.now())
-        cycle = self._neighbours.cycle(slot, checked.verdicts)
+        cycle = self._neighbours.cycle(slot, waits_for(checked.verdicts))
         slot.state, effects = step(slot.state, replace(checked, operation_id=operation, cycle=cycle))
         asked = effects[-1]
         if isinstance(asked, AskAdmission):
@@ -313,7 +336,10 @@ class _PatientLane(Lane[Slot]):
         asked = self._asked.get(target)
         if asked is None:
             asked = self._asked[target] = asyncio.get_running_loop().create_future()
-            asked.set_result(await super().diff(target, asset, read, routine=routine))
+            found = await super().diff(target, asset, read, routine=routine)
+            if isinstance(found, DiffFailed) and found.awaits:
+                del self._asked[target]  # a later turn of the plan may find what is missing
+            asked.set_result(found)
         return await asked
 
 
@@ -328,6 +354,14 @@ _RESULTS = {
     Status.STALLED: PlannedResult.NOT_KNOWN,
     Status.UNKNOWN: PlannedResult.NOT_KNOWN,
 }
+
+
+def _with_hint(planned: Planned, pushed: Collection[AssetId]) -> Planned:
+    """`planned`, and when the outputs that it needs will be known."""
+    coming = [id for id in planned.wait_for if id in pushed]
+    if planned.reason != Reason.OUTPUT_UNKNOWN or not coming:
+        return planned
+    return replace(planned, message=f"{planned.message}; it will be after the push of {', '.join(coming)}")
 
 
 def _planned(slot: Slot, ended: _Ended) -> Planned:

@@ -160,6 +160,7 @@ def decision_of(state: State, condition: Condition, *, operation: str | None = N
         event=view.cause,
         diff=turn.diff,
         verdicts=turn.verdicts,
+        awaits=turn.awaits,
         operation=operation,
         turns=state.turns,
         evidence=_evidence(state),

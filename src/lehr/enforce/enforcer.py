@@ -332,7 +332,10 @@ class Enforcer:
         """The states of assets that come back, as they were left."""
         records = self._runtime.store.records
         keys = {id: AssetKey(self.partition, id) for id in ids}
-        return {id: State(ledger=records.ledger(key), handle=records.handle(key)) for id, key in keys.items()}
+        return {
+            id: State(ledger=records.ledger(key), handle=records.handle(key), outputs=records.outputs_of(key))
+            for id, key in keys.items()
+        }
 
     def _overtakes(self, slot: Slot) -> bool:
         """Whether the latest publication makes a push that runs, or is about to begin, out of date.

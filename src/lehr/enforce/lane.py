@@ -13,6 +13,8 @@ from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Any, Generic, TypeVar
 
+from msgspec import UNSET, UnsetType
+
 from lehr.base.backoff import RetryBudget
 from lehr.base.clock import Clock
 from lehr.base.errors import LehrError, NeedError, StalledError, TransientError, WaitingError
@@ -27,7 +29,9 @@ from lehr.model.asset import Asset, AssetKey
 from lehr.model.diff import NO_DIFF, Diff, Target
 from lehr.model.handle import excess
 from lehr.model.operation import DONE, Operation, Outcome, Progress, Result
+from lehr.model.outputs import NO_OUTPUTS, OutputNames, problem_with
 from lehr.sdk.plugin import AssetPlugin, Push
+from lehr.validate.secrets import known_secret, secrets_in
 
 log = Log()
 
@@ -240,7 +244,7 @@ class Lane(Generic[T]):
             fix = "find out what it waits for; Lehr retries automatically"
             return DiffFailed(f"{self._name} took longer than {limit:g} s to look at production", fix)
         except LehrError as error:
-            return _diff_failed(error)
+            return _diff_failed(error, read)
         except asyncio.CancelledError:
             reraise_if_cancelled()
             return DiffFailed(f"{self._name} cancelled itself", _FIX_PLUGIN)
@@ -250,7 +254,11 @@ class Lane(Generic[T]):
         if not isinstance(diff, Diff):
             return DiffFailed(f"{self._name} returned a {type(diff).__name__} instead of a diff", _FIX_PLUGIN)
         try:
-            diff = NO_DIFF if diff == NO_DIFF else _with_handle_intact(diff, storable(diff, Diff))
+            if diff == NO_DIFF:
+                diff = NO_DIFF
+            else:
+                diff = _with_handle_intact(diff, storable(diff, Diff))
+                _check_outputs(diff.outputs, self.plugin.outputs.get(target.type, NO_OUTPUTS))
         except ValueError as error:
             return DiffFailed(f"{self._name} returned a diff that is not valid: {error}", _FIX_PLUGIN)
         known = asset or read.asset(target.id)
@@ -371,11 +379,27 @@ def _with_handle_intact(returned: Returned, stored: Returned) -> Returned:
         raise ValueError(f"it has {problem}")
     if stored.handle != returned.handle:
         raise ValueError("its handle is not plain text")
+    if isinstance(stored.handle, str) and (found := known_secret(stored.handle)):
+        raise ValueError(f"its handle contains {found}")
     return stored
 
 
-def _diff_failed(error: LehrError) -> DiffFailed:
+def _check_outputs(outputs: dict[str, Any] | UnsetType, names: OutputNames) -> None:
+    """Raise `ValueError` for outputs that must not be kept, without quoting them."""
+    if outputs is UNSET:
+        return
+    if problem := problem_with(outputs, names):
+        raise ValueError(f"it has {problem}")
+    for path, found in secrets_in(outputs):
+        raise ValueError(f"its output `{path}` looks like {found}, and all who read the state would see it")
+
+
+def _diff_failed(error: LehrError, read: RecordingReader) -> DiffFailed:
     why = f": {error.why}" if error.why else ""
+    is_waiting = isinstance(error, WaitingError)
+    awaits = tuple(dict.fromkeys(id for id, _path in read.awaited)) if is_waiting else ()
     until = error.until if isinstance(error, WaitingError) else None
-    failed = DiffFailed(f"{error.what}{why}", error.fix, isinstance(error, StalledError), until)
+    failed = DiffFailed(
+        f"{error.what}{why}", error.fix, isinstance(error, StalledError), until, awaits=awaits
+    )
     return storable(failed, DiffFailed)

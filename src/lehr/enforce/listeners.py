@@ -5,21 +5,22 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 from typing import Generic, TypeVar
 
-T = TypeVar("T", bound=Hashable)
+L = TypeVar("L", bound=Hashable)
+S = TypeVar("S", bound=Hashable)
 
 
-class Listeners(Generic[T]):
+class Listeners(Generic[L, S]):
     """A relation between listeners and those they listen to."""
 
     def __init__(self) -> None:
-        self._listeners: dict[T, set[T]] = {}
+        self._listeners: dict[S, set[L]] = {}
 
-    def join(self, listener: T, subjects: Iterable[T]) -> None:
+    def join(self, listener: L, subjects: Iterable[S]) -> None:
         """`listener` wants to be notified of each of `subjects`."""
         for subject in subjects:
             self._listeners.setdefault(subject, set()).add(listener)
 
-    def leave(self, listener: T, subjects: Iterable[T]) -> None:
+    def leave(self, listener: L, subjects: Iterable[S]) -> None:
         """`listener` no longer wants to be notified of `subjects`."""
         for subject in subjects:
             listeners = self._listeners.get(subject)
@@ -28,6 +29,6 @@ class Listeners(Generic[T]):
                 if not listeners:
                     del self._listeners[subject]
 
-    def of(self, subject: T) -> list[T]:
+    def of(self, subject: S) -> list[L]:
         """All listeners of `subject`, in a stable order."""
         return sorted(self._listeners.get(subject, ()), key=repr)

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 
 from msgspec.structs import replace
 
 from lehr.base.digest import Digest
 from lehr.enforce.governance import AsOf
-from lehr.enforce.intent_readers import RecordingReader
+from lehr.enforce.intent_readers import Observed, RecordingReader
 from lehr.enforce.lane import Lane
 from lehr.enforce.lookups import Lookups
 from lehr.enforce.slot import Slot
 from lehr.enforce.state import Diffed, DiffFailed
 from lehr.model.addons import TURNDOWN
 from lehr.model.asset import Asset, AssetId, AssetKey
-from lehr.model.decision import Verdict
 from lehr.model.diff import NO_DIFF, Change, Diff, Effects, Goal, Target
+from lehr.model.outputs import NO_OUTPUTS
 from lehr.model.pinning import NO_HOLDS, Holds, pin
 from lehr.model.types import addon_names
 from lehr.sdk.check import Referrer
@@ -132,18 +132,28 @@ class Neighbours:
         ledger, read = slot.state.ledger, self.reader(asset.id, sequence, as_of)
         for id in slot.reads:
             read.asset(id)
+        read.recall(slot.output_reads)
         return slot.settled and ledger is not None and ledger.content_digest == read.content_digest(asset)
 
     async def compare(
-        self, lane: Lane[Slot], target: Target, as_of: AsOf, *, routine: bool = False
+        self,
+        lane: Lane[Slot],
+        target: Target,
+        as_of: AsOf,
+        *,
+        routine: bool = False,
+        like: RecordingReader | None = None,
     ) -> tuple[Diffed | DiffFailed, RecordingReader]:
         """The findings of the plugin of `lane`, and what it read for them.
 
         Args:
             as_of: decides at which incarnation other assets are read.
             routine: as for `Lane.diff`.
+            like: it reads outputs as this one has read them.
         """
         asset, read = await self.lookups.run(partial(self.begun, target, as_of))
+        if like is not None:
+            read.see_same(like)
         found = await lane.diff(target, asset, read, routine=routine)
         if isinstance(found, DiffFailed) and asset is not None:
             found = replace(found, refers_to=tuple(self.referred(asset)))
@@ -167,7 +177,13 @@ class Neighbours:
     def _reader(self, asset: Asset | None, sequence: int, as_of: AsOf) -> RecordingReader:
         sequence_of = partial(self._read_at, sequence, as_of)
         read = RecordingReader(
-            self.lookups, self.registry, self._partition, sequence, self._removed, sequence_of
+            self.lookups,
+            self.registry,
+            self._partition,
+            sequence,
+            self._removed,
+            sequence_of,
+            self._observed,
         )
         if asset is not None:
             read.know(asset)
@@ -180,6 +196,14 @@ class Neighbours:
         if newest is None or self.registry.inert(newest.type):
             return sequence
         return self._content_of(newest, governing, as_of.holds) or sequence
+
+    def _observed(self, asset: Asset) -> Observed:
+        """The outputs of an asset now. Those of another asset that has, or had, its id do not count."""
+        lane, slot = self._lanes.get(asset.type), self._slots.get(asset.id)
+        names = NO_OUTPUTS if lane is None else lane.plugin.outputs.get(asset.type, NO_OUTPUTS)
+        outputs = None if slot is None else slot.state.outputs
+        known = outputs is not None and outputs.type == asset.type
+        return Observed(names, outputs.values if outputs is not None and known else {})
 
     def was_removed(self, id: AssetId) -> bool:
         """Whether the turndown of an asset has removed it from production."""
@@ -274,15 +298,13 @@ class Neighbours:
                 found.append(other)
         return found
 
-    def cycle(self, slot: Slot, verdicts: tuple[Verdict, ...]) -> tuple[AssetId, ...]:
+    def cycle(self, slot: Slot, waits_for: Iterable[AssetId]) -> tuple[AssetId, ...]:
         """Assets of which each waits for the next and the last for `slot`, which is the first.
 
         Empty without such a cycle. Only assets at rest that have seen the same checks count: their
         answers are final.
         """
-        came_from: dict[AssetId, AssetId] = {
-            id: slot.key.id for verdict in verdicts if not verdict.allow for id in verdict.wait_for
-        }
+        came_from = dict.fromkeys(waits_for, slot.key.id)
         ahead = list(came_from)
         for id in ahead:
             waits = self._waits(id, slot)

@@ -19,6 +19,7 @@ from lehr.model.damage import DamagedError
 from lehr.model.decision import LEFT
 from lehr.model.handle import Handle
 from lehr.model.operation import Operation
+from lehr.model.outputs import Outputs
 from lehr.model.types import Registry
 from lehr.sdk.store import Head, Records, StoredIntent
 
@@ -72,6 +73,7 @@ def recover(
         if (item := found.get(entry.asset)) is not None:
             item.state = replace(item.state, ledger=entry)
     _recover_handles(found, records.handles(partition))
+    _recover_outputs(found, records.outputs(partition))
     for damaged in records.damaged_operations(partition):
         for id in damaged.assets:
             item = found.get(id) or _departed(intent, registry, AssetKey(partition, id))
@@ -84,6 +86,12 @@ def _recover_handles(found: Mapping[AssetId, Recovered], handles: Iterable[Handl
     for handle in handles:
         if (item := found.get(handle.asset)) is not None:
             item.state = replace(item.state, handle=handle)
+
+
+def _recover_outputs(found: Mapping[AssetId, Recovered], outputs: Iterable[Outputs]) -> None:
+    for known in outputs:
+        if (item := found.get(known.asset)) is not None:
+            item.state = replace(item.state, outputs=known)
 
 
 def _departed(intent: StoredIntent, registry: Registry, key: AssetKey) -> Recovered | None:

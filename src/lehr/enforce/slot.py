@@ -8,7 +8,7 @@ from lehr.base.digest import Digest
 from lehr.base.text import writable
 from lehr.enforce.ages import Ages
 from lehr.enforce.governance import Governance
-from lehr.enforce.intent_readers import RecordingReader
+from lehr.enforce.intent_readers import OutputPath, RecordingReader
 from lehr.enforce.lane import Lane
 from lehr.enforce.state import Ended, State
 from lehr.model.asset import AssetId, AssetKey
@@ -81,6 +81,7 @@ class Slot:
         settled: its last turn has left nothing to do.
         compared: what the plugin read in the diff of the turn under way.
         reads: other assets that the plugin read in the last diff.
+        output_reads: outputs whose change wakes this one.
         waits: assets whose settling wakes this one.
         ages: age of its turndown; None without one.
         damage: of the record of its newest push: while this process runs, nothing is assumed about
@@ -101,6 +102,7 @@ class Slot:
         "key",
         "lane",
         "offered",
+        "output_reads",
         "overtaken",
         "push",
         "reads",
@@ -134,6 +136,7 @@ class Slot:
         self.settled = False
         self.compared: RecordingReader | None = None
         self.reads: tuple[AssetId, ...] = ()
+        self.output_reads: tuple[OutputPath, ...] = ()
         self.waits: tuple[AssetId, ...] = ()
         self.ages: Ages | None = None
         self.damage: DamagedError | None = None

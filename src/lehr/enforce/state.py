@@ -15,6 +15,7 @@ from lehr.model.decision import Reservation, Verdict
 from lehr.model.diff import Diff, Goal, Target
 from lehr.model.handle import Handle
 from lehr.model.operation import LedgerEntry, Operation, Outcome, Progress, Purpose
+from lehr.model.outputs import Outputs
 from lehr.model.pinning import Pinning
 from lehr.model.writes import Admit, Refused, Write
 
@@ -90,13 +91,18 @@ class View(msgspec.Struct, frozen=True):
 
 
 class Turn(msgspec.Struct, frozen=True):
-    """The findings of the turn under way."""
+    """The findings of the turn under way.
+
+    Attributes:
+        awaits: assets whose outputs the plugin needs and that are not known yet.
+    """
 
     view: View
     diff: Diff | None = None
     content_digest: Digest | None = None
     verdicts: tuple[Verdict, ...] = ()
     elsewhere: tuple[tuple[AssetId, int], ...] = ()
+    awaits: tuple[AssetId, ...] = ()
 
 
 class Trouble(msgspec.Struct, frozen=True):
@@ -133,7 +139,7 @@ class State(msgspec.Struct, frozen=True):
 
     Attributes:
         operation: the push under way, or whose outcome is unknown.
-        handle: the last one that its plugin returned.
+        handle, outputs: the last ones that its plugin returned.
         condition_key: key of the last condition recorded; the last `turns` turns ended with it.
         next_at: due time recorded with it.
         contest: verified pushes that were undone again.
@@ -146,6 +152,7 @@ class State(msgspec.Struct, frozen=True):
     operation: Operation | None = None
     ledger: LedgerEntry | None = None
     handle: Handle | None = None
+    outputs: Outputs | None = None
     trouble: Trouble = NO_TROUBLE
     contest: Contest = NO_CONTEST
     condition_key: Digest | None = None
@@ -196,6 +203,8 @@ class DiffFailed(msgspec.Struct, frozen=True):
         stalled: True when a retry is useless.
         until: wall-clock seconds before which a retry is useless.
         refers_to: assets that this one refers to. One of them may be the cause, so their settling wakes it.
+        awaits: assets whose outputs it needs and that are not known yet; with them, nothing has failed.
+        cycle: ids, if the assets that it awaits wait for it in turn.
     """
 
     message: str
@@ -203,6 +212,8 @@ class DiffFailed(msgspec.Struct, frozen=True):
     stalled: bool = False
     until: float | None = None
     refers_to: tuple[AssetId, ...] = ()
+    awaits: tuple[AssetId, ...] = ()
+    cycle: tuple[AssetId, ...] = ()
 
 
 class Checked(msgspec.Struct, frozen=True):

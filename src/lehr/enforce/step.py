@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from lehr.base.backoff import delay as backoff
 from lehr.base.clock import iso
-from lehr.base.digest import Digest, digest_all, short
+from lehr.base.digest import Digest, canonical, digest_all, short
 from lehr.enforce.conclude import conclude, decision_of, pushing_condition
 from lehr.enforce.contest import NO_CONTEST
 from lehr.enforce.state import (
@@ -53,8 +53,9 @@ from lehr.model.decision import Condition, Reservation, Status
 from lehr.model.diff import Diff, Goal, Target
 from lehr.model.handle import Handle
 from lehr.model.operation import LedgerEntry, Operation, Outcome, Progress, Purpose, Result, purpose_of
+from lehr.model.outputs import Outputs
 from lehr.model.reason import Reason
-from lehr.model.writes import Admit, Adopt, Basis, Finish, KeepHandle, Write
+from lehr.model.writes import Admit, Adopt, Basis, Finish, KeepHandle, KeepOutputs, Write
 
 StepResult = tuple[State, tuple[Effect, ...]]
 
@@ -210,11 +211,14 @@ def _resolved(state: State, finish: Finish) -> StepResult:
 
 
 def _diffed(state: State, event: Diffed) -> StepResult:
-    state, kept = _keep_handle(state, event.diff.handle)
-    if event.diff.handle is not UNSET:
-        event = replace(event, diff=replace(event.diff, handle=UNSET))
+    diff = event.diff
+    state, handle = _keep_handle(state, diff.handle)
+    is_gone = diff.empty and _goal(state) is Goal.ABSENT
+    state, outputs = _keep_outputs(state, {} if is_gone else diff.outputs)
+    if diff.handle is not UNSET or diff.outputs is not UNSET:
+        event = replace(event, diff=replace(diff, handle=UNSET, outputs=UNSET))
     state, effects = _compared(state, event)
-    return state, (*_committed(kept), *effects)
+    return state, (*_committed((*handle, *outputs)), *effects)
 
 
 def _compared(state: State, event: Diffed) -> StepResult:
@@ -307,7 +311,9 @@ def _diff_failed(state: State, event: DiffFailed) -> StepResult:
         if event.stalled:
             # It has ended, and this content can never be compared: newer content must get its turn.
             return _resolve_failed(state, event.message, "not comparable")
-        return _still_unknown(state, event.message, wait_for=event.refers_to)
+        return _still_unknown(state, event.message, wait_for=event.awaits or event.refers_to)
+    if event.awaits:
+        return _awaits_outputs(state, event)
     view = _turn(state).view
     trouble = replace(state.trouble, failed_diffs=state.trouble.failed_diffs + 1)
     state = replace(state, trouble=trouble)
@@ -322,6 +328,17 @@ def _diff_failed(state: State, event: DiffFailed) -> StepResult:
     unblock = event.fix or "wait; Lehr retries automatically"
     condition = Condition(Status.RETRYING, Reason.DIFF_FAILED, event.message, unblock)
     return conclude(state, condition, delay=delay, wait_for=event.refers_to)
+
+
+def _awaits_outputs(state: State, event: DiffFailed) -> StepResult:
+    """Nothing is wrong: another asset has to be there first."""
+    turn = replace(_turn(state), awaits=event.awaits)
+    trouble = replace(state.trouble, failed_diffs=0) if state.trouble.failed_diffs else state.trouble
+    state = replace(state, turn=turn, trouble=trouble)
+    if event.cycle:
+        return conclude(state, _mutual_block(event.cycle), wait_for=event.awaits)
+    condition = Condition(Status.WAITING, Reason.OUTPUT_UNKNOWN, event.message, event.fix)
+    return conclude(state, condition, wait_for=event.awaits)
 
 
 def _converged(state: State) -> StepResult:
@@ -654,14 +671,36 @@ def _keep_handle(state: State, text: str | UnsetType) -> tuple[State, tuple[Keep
     """The state with the handle that the plugin returned, if it did, and the write that keeps it."""
     if text is UNSET:
         return state, ()
-    view = _turn(state).view
+    view, type = _turn(state).view, _type(state)
     known = "" if state.handle is None else state.handle.text
-    type = view.asset.type if state.operation is None and view.asset is not None else _operation(state).type
     same_type = state.handle is None or state.handle.type == type
     if text == known and same_type:
         return state, ()
     handle = Handle(view.key.partition, view.key.id, type, text, view.now)
     return replace(state, handle=handle if text else None), (KeepHandle(handle),)
+
+
+def _keep_outputs(state: State, values: dict[str, Any] | UnsetType) -> tuple[State, tuple[KeepOutputs, ...]]:
+    """The state with the outputs that the plugin returned, if it did, and the write that keeps them."""
+    known = state.outputs
+    if values is UNSET or (known is None and not values):
+        return state, ()
+    view, type = _turn(state).view, _type(state)
+    if known is not None and known.type == type and canonical(known.values) == canonical(values):
+        return state, ()
+    outputs = Outputs(view.key.partition, view.key.id, type, values, view.now)
+    return replace(state, outputs=outputs if values else None), (KeepOutputs(outputs),)
+
+
+def _type(state: State) -> str:
+    """Of the asset that the plugin was asked about."""
+    asset = _turn(state).view.asset
+    return asset.type if state.operation is None and asset is not None else _operation(state).type
+
+
+def _goal(state: State) -> Goal:
+    """The goal that production was compared with."""
+    return _turn(state).view.goal if state.operation is None else state.operation.goal
 
 
 def _committed(writes: tuple[Write, ...]) -> tuple[Commit, ...]:

@@ -181,6 +181,12 @@ async def ask_all(
     return tuple([verdict for check in checks for verdict in await _ask(check, request, read)])
 
 
+def waits_for(verdicts: Iterable[Verdict]) -> tuple[AssetId, ...]:
+    """The assets that these wait for, each once."""
+    named = (id for verdict in verdicts if not verdict.allow for id in verdict.wait_for)
+    return tuple(dict.fromkeys(named))
+
+
 async def _ask(check: CheckPlugin, request: CheckRequest, read: TurnCheckReader) -> list[Verdict]:
     try:
         answer = await _answer(check, request, read)

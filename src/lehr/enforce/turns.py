@@ -45,13 +45,14 @@ from lehr.enforce.state import (
     View,
 )
 from lehr.enforce.step import step
-from lehr.enforce.turn_checks import TurnCheckReader, ask_all
+from lehr.enforce.turn_checks import TurnCheckReader, ask_all, waits_for
 from lehr.enforce.viewer import Viewer
 from lehr.enforce.wakeups import Wakeups
 from lehr.model.asset import AssetId
 from lehr.model.damage import DamagedError
 from lehr.model.diff import Goal, Target
 from lehr.model.operation import Outcome, Result
+from lehr.model.outputs import Outputs, changed_names
 from lehr.model.reason import Reason
 from lehr.model.writes import Finish, Refused, Write
 from lehr.sdk.check import CheckPlugin
@@ -178,6 +179,7 @@ class Turns:
         elif slot.departed and slot.state.left and slot.state.operation is None:
             self._wakeups.drop(slot)
             self._succeed(slot)
+            self._outputs_changed(slot.key.id, slot.state.outputs, None)
         self._wakeups.changed.set()
 
     def _succeed(self, slot: Slot) -> None:
@@ -205,12 +207,14 @@ class Turns:
                 self._wakeups.listen(slot, view.stage.wait_for)
             event = Begin(view)
         while event is not None:
-            ledger, left = slot.state.ledger, slot.state.left
+            ledger, left, outputs = slot.state.ledger, slot.state.left, slot.state.outputs
             slot.state, effects = step(slot.state, event)
             if slot.state.left and not left:
                 await self._claims.release(slot.key.id)
             if slot.state.ledger is not ledger:
                 self._entered(slot)
+            if slot.state.outputs is not outputs:
+                self._outputs_changed(slot.key.id, outputs, slot.state.outputs)
             event = None
             for effect in effects:
                 answer = self._carry_out(slot, effect)
@@ -241,6 +245,13 @@ class Turns:
         ledger, id = slot.state.ledger, slot.key.id
         if ledger is not None and ledger.goal is Goal.ABSENT:
             self._wakeups.wake_readers(id, f"{id}, which it reads, was removed")
+
+    def _outputs_changed(self, id: AssetId, before: Outputs | None, after: Outputs | None) -> None:
+        same_type = before is not None and after is not None and before.type == after.type
+        was = {} if before is None else before.values
+        now = {} if after is None else after.values
+        names = changed_names(was, now) if same_type else sorted({*was, *now})
+        self._wakeups.wake_output_readers(id, names, f"outputs of {id}, which it reads, have changed")
 
     def _carry_out(self, slot: Slot, effect: Effect) -> Coroutine[Any, Any, Event] | None:
         """Carry out `effect`, or return a coroutine that does so and returns an event."""
@@ -279,8 +290,10 @@ class Turns:
             self._wakeups.wake_slot(slot, "checks, limits or freezes have changed", urgent=True)
 
     async def _diff(self, slot: Slot, target: Target) -> Diffed | DiffFailed:
-        as_of = self._as_of(slot)
-        event, read = await self._neighbours.compare(slot.lane, target, as_of, routine=slot.may_share_a_call)
+        # A push is verified with the outputs that it has read; later ones need another push.
+        event, read = await self._neighbours.compare(
+            slot.lane, target, self._as_of(slot), routine=slot.may_share_a_call, like=slot.compared
+        )
         slot.compared = read
         if isinstance(event, Diffed):
             self.looked_at = self._runtime.clock.now()
@@ -296,6 +309,12 @@ class Turns:
             if self.governance is not slot.governance:
                 # Published before these reads were known: it must not be missed.
                 self._wakeups.wake_slot(slot, "intent has changed during the comparison", urgent=True)
+        if read.waking != slot.output_reads:
+            self._wakeups.read_outputs(slot, read.waking)
+        if read.out_of_date:
+            self._wakeups.wake_slot(slot, "outputs have changed during the comparison", urgent=True)
+        if isinstance(event, DiffFailed) and event.awaits:
+            event = replace(event, cycle=self._neighbours.cycle(slot, event.awaits))
         return event
 
     def _bring_back(self, needed: Iterable[AssetId]) -> None:
@@ -317,7 +336,7 @@ class Turns:
             verdicts,
             self._runtime.chance.identifier(view.now),
             tuple(reader.looked_at.items()),
-            self._neighbours.cycle(slot, verdicts),
+            self._neighbours.cycle(slot, waits_for(verdicts)),
             tuple(dict.fromkeys((*reader.others, *self._read_by(slot)))),
         )
 
@@ -327,6 +346,9 @@ class Turns:
 
     async def _ask_admission(self, slot: Slot, effect: AskAdmission) -> Admitted | NotAdmitted | Deferred:
         lane = slot.lane
+        if slot.compared is not None and slot.compared.out_of_date:
+            why = "an output that it reads has changed since it was compared"
+            return NotAdmitted(Refused(Reason.OUTPUT_CHANGED, why))
         if self._wakeups.stopping:
             return NotAdmitted(Refused(Reason.STOPPING, "the control plane is stopping; no new push starts"))
         has_place = await lane.take_place(slot)
@@ -386,6 +408,7 @@ class Turns:
         except LehrError as error:
             outcome = Outcome(Result.FAILED, str(error))
         else:
+            slot.compared = read
             try:
                 outcome = await slot.lane.push(target, read, push)
             except Exception as error:

@@ -9,12 +9,14 @@ from collections.abc import Iterable
 from lehr.base.chance import Chance
 from lehr.base.clock import Clock
 from lehr.client.agenda import Agenda
+from lehr.enforce.intent_readers import OutputPath
 from lehr.enforce.lane import Lane
 from lehr.enforce.listeners import Listeners
 from lehr.enforce.slot import Activity, Slot
 from lehr.enforce.state import Ended, Rest
 from lehr.enforce.step import RETRY
 from lehr.model.asset import AssetId
+from lehr.model.outputs import name_in
 
 _RECHECK_SECONDS = 5.0
 _SOON_SECONDS = 10.0
@@ -42,8 +44,9 @@ class Wakeups:
         self._clock = clock
         self._chance = chance
         self._agenda: Agenda[AssetId] = Agenda()
-        self._waiting: Listeners[AssetId] = Listeners()
-        self._readers: Listeners[AssetId] = Listeners()
+        self._waiting: Listeners[AssetId, AssetId] = Listeners()
+        self._readers: Listeners[AssetId, AssetId] = Listeners()
+        self._output_readers: Listeners[AssetId, tuple[AssetId, str]] = Listeners()
         self._busy = 0
 
     # --- slots ---------------------------------------------------------------------
@@ -61,6 +64,7 @@ class Wakeups:
         self.unsettled.pop(slot.key.id, None)
         self._waiting.leave(slot.key.id, slot.waits)
         self._readers.leave(slot.key.id, slot.reads)
+        self._output_readers.leave(slot.key.id, _names(slot.output_reads))
 
     # --- waking --------------------------------------------------------------------
 
@@ -78,6 +82,12 @@ class Wakeups:
     def wake_readers(self, id: AssetId, cause: str) -> None:
         """Begin a turn of each asset that read `id` when it was last compared."""
         self.wake_all(self._readers.of(id), cause)
+
+    def wake_output_readers(self, id: AssetId, names: Iterable[str], cause: str) -> None:
+        """Begin a turn of each asset to which one of these outputs of `id` matters."""
+        self.wake_all(
+            dict.fromkeys(it for name in names for it in self._output_readers.of((id, name))), cause
+        )
 
     def wake_slot(self, slot: Slot, cause: str, *, urgent: bool) -> None:
         """Queue a turn, once; one that arrives while the asset is busy runs afterwards.
@@ -151,6 +161,12 @@ class Wakeups:
         self._readers.join(slot.key.id, others)
         slot.reads = others
 
+    def read_outputs(self, slot: Slot, places: tuple[OutputPath, ...]) -> None:
+        """Wake `slot` when these outputs change; no others matter to it."""
+        self._output_readers.leave(slot.key.id, _names(slot.output_reads))
+        self._output_readers.join(slot.key.id, _names(places))
+        slot.output_reads = places
+
     def recheck_soon(self, id: AssetId) -> None:
         """Wake an asset at rest soon: it was found to differ, or could not be compared.
 
@@ -194,3 +210,7 @@ class Wakeups:
             return False
         soon = self._clock.monotonic() + _SOON_SECONDS
         return not any((due := self.slots[id].due) is not None and due < soon for id in self.unsettled)
+
+
+def _names(places: Iterable[OutputPath]) -> dict[tuple[AssetId, str], None]:
+    return dict.fromkeys((id, name_in(path)) for id, path in places)

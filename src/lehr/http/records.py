@@ -34,6 +34,7 @@ from lehr.model.decision import Reservation
 from lehr.model.handle import Handle
 from lehr.model.incarnation import Incarnation
 from lehr.model.operation import LedgerEntry, Operation
+from lehr.model.outputs import Outputs
 from lehr.model.release import Release, Released
 from lehr.model.writes import Prune, Pruned
 from lehr.query.explain import NumberedDecision
@@ -262,6 +263,19 @@ def _handles(reading: Reading, asked: OfSome) -> list[Handle]:
     if asked.asset:
         return _one(reading.records.handle(_key(reading, asked.asset)))
     return list(reading.records.handles(reading.partition))
+
+
+@RECORDS.read_by(
+    "outputs",
+    "Values that plugins observed in production, for other assets.",
+    OfSome,
+    list[Outputs],
+    whole=True,
+)
+def _outputs(reading: Reading, asked: OfSome) -> list[Outputs]:
+    if asked.asset:
+        return _one(reading.records.outputs_of(_key(reading, asked.asset)))
+    return list(reading.records.outputs(reading.partition))
 
 
 @RECORDS.read_by("operations", "Pushes, newest first.", OfOperations, list[Operation])

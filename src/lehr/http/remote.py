@@ -26,6 +26,7 @@ from lehr.model.feed import FeedEntry
 from lehr.model.handle import Handle
 from lehr.model.incarnation import AssetChange, Incarnation
 from lehr.model.operation import LedgerEntry, Operation
+from lehr.model.outputs import Outputs
 from lehr.model.release import Release, Released
 from lehr.model.writes import Prune, Pruned, Write
 from lehr.query.asset_pages import Cursor, FilterPlan, Page, Wanted, page, parse_cursor
@@ -247,6 +248,12 @@ class RemoteRecords(_Remote):
 
     def handles(self, partition: Partition) -> Iterator[Handle]:
         yield from self._ask(partition, "handles", list[Handle])
+
+    def outputs_of(self, key: AssetKey) -> Outputs | None:
+        return next(iter(self._ask(key.partition, "outputs", list[Outputs], asset=key.id)), None)
+
+    def outputs(self, partition: Partition) -> Iterator[Outputs]:
+        yield from self._ask(partition, "outputs", list[Outputs])
 
     def standing(self, key: AssetKey) -> Standing | None:
         return next(iter(self._ask(key.partition, "standings", list[Standing], asset=key.id)), None)

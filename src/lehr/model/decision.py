@@ -123,6 +123,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         content, governing: sequences of the incarnations read; content is 0 if there was none.
         verdicts: every check's, in order.
+        awaits: assets whose outputs it needs and that are not known yet.
         turns: turns since the last decision that had ended like it.
         event: what woke the turn.
         operation: id of the push that the turn started or ended.
@@ -139,6 +140,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     event: str
     diff: Diff | None = None
     verdicts: tuple[Verdict, ...] = ()
+    awaits: tuple[AssetId, ...] = ()
     operation: str | None = None
     turns: int = 0
     evidence: dict[str, Any] = {}

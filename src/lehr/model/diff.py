@@ -92,6 +92,8 @@ class Diff(msgspec.Struct, frozen=True):
         notes: facts about production besides the changes (a crash that was fixed),
             one line each, with stable wording while nothing new happens.
         handle: identifies what was found, for later calls (see `lehr.sdk.plugin`); unset to keep the last.
+        outputs: values of production for other assets, by name, as `AssetPlugin.outputs` declares them,
+            without those that are not known yet. They replace the last ones; unset to keep those.
     """
 
     changes: tuple[Change, ...] = ()
@@ -99,6 +101,7 @@ class Diff(msgspec.Struct, frozen=True):
     look_again: float | None = None
     notes: tuple[str, ...] = ()
     handle: str | msgspec.UnsetType = msgspec.UNSET
+    outputs: dict[str, Any] | msgspec.UnsetType = msgspec.UNSET
 
     @property
     def empty(self) -> bool:

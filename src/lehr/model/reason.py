@@ -175,6 +175,16 @@ class Reason(enum.StrEnum):
         "Lehr does not know yet how a push ended, and starts no other until it does.",
         "Make production reachable for the plugin; `lehr why ASSET` names what is missing.",
     )
+    OUTPUT_CHANGED = (
+        "OutputChanged",
+        "An output that the asset reads changed while the push was being admitted.",
+        "Nothing: Lehr checks again automatically.",
+    )
+    OUTPUT_UNKNOWN = (
+        "OutputUnknown",
+        "The asset needs an output of another asset, and production does not have it yet.",
+        "Wait until that asset is pushed; see its own `lehr why`.",
+    )
     OUTSIDE_WINDOW = (
         "OutsideWindow",
         "The calendar that selects the asset is closed now.",

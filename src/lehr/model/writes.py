@@ -19,6 +19,7 @@ from lehr.model.handle import Handle
 from lehr.model.incarnation import Candidate
 from lehr.model.lease import LEASE_SECONDS, WHOLE
 from lehr.model.operation import LedgerEntry, Operation, Outcome
+from lehr.model.outputs import Outputs
 from lehr.model.release import Release
 from lehr.model.selector import Selector
 from lehr.model.types import Mention
@@ -203,6 +204,16 @@ class KeepHandle(msgspec.Struct, frozen=True):
         return self.handle.partition
 
 
+class KeepOutputs(msgspec.Struct, frozen=True):
+    """Replace an asset's outputs, or forget them if there are none. Answers None."""
+
+    outputs: Outputs
+
+    @property
+    def partition(self) -> Partition:
+        return self.outputs.partition
+
+
 class TakeLease(msgspec.Struct, frozen=True):
     """Become the one writer of a partition. Answers the lease's epoch, which only grows, or `Refused`.
 
@@ -357,6 +368,7 @@ Write = (
     | LiftControl
     | WriteReleases
     | KeepHandle
+    | KeepOutputs
     | TakeLease
     | KeepLease
     | ReturnLease

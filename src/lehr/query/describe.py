@@ -8,6 +8,7 @@ import msgspec
 
 from lehr.model.asset import AssetId, AssetKey
 from lehr.model.operation import Operation
+from lehr.model.outputs import Outputs
 from lehr.model.types import Mention, Registry
 from lehr.query.asset_rows import known_asset
 from lehr.query.explain import Explanation, explain
@@ -27,6 +28,7 @@ class Description(msgspec.Struct, frozen=True, kw_only=True):
         referred_by: ids of assets that refer to it, with the path of the reference.
         operations: its last pushes, newest first.
         handle: what identifies its production, as its plugin keeps it; empty for none.
+        outputs: values of production that other assets may read, as last observed.
     """
 
     document: dict[str, Any]
@@ -37,6 +39,7 @@ class Description(msgspec.Struct, frozen=True, kw_only=True):
     referred_by: tuple[tuple[AssetId, str], ...]
     operations: tuple[Operation, ...]
     handle: str = ""
+    outputs: Outputs | None = None
 
 
 def describe(reading: Reading, registry: Registry, id: str) -> Description:
@@ -57,4 +60,5 @@ def describe(reading: Reading, registry: Registry, id: str) -> Description:
         referred_by=tuple(reading.intent.mentioned_by(key)),
         operations=tuple(reading.records.operations(reading.partition, asset.id, _MOST_PUSHES)),
         handle="" if handle is None else handle.text,
+        outputs=reading.records.outputs_of(key),
     )

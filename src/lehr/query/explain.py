@@ -138,9 +138,8 @@ def _chain(reading: Reading, row: Row, decision: Decision | None) -> tuple[Link,
 def _waits_for(decision: Decision | None) -> tuple[AssetId, ...]:
     if decision is None:
         return ()
-    return tuple(
-        dict.fromkeys(id for verdict in decision.verdicts if not verdict.allow for id in verdict.wait_for)
-    )
+    named = (id for verdict in decision.verdicts if not verdict.allow for id in verdict.wait_for)
+    return tuple(dict.fromkeys((*decision.awaits, *named)))
 
 
 def headline(explanation: Explanation) -> str:

@@ -19,6 +19,9 @@ The contract, for authors:
   most 8 KiB; losing it must be survivable. A process that ends during a push may lose the handle of what
   the push has made. So a plugin attaches the operation's id to what it makes, looks for it when a target
   names a `lost` operation, and if that is impossible raises `StalledError` that asks for `import:` in intent.
+* What production makes and other assets need (an identifier, an address) a plugin declares in `outputs`,
+  and returns with each diff. It reads those of other assets with `Reader.output`, which raises
+  `WaitingError` while a value is not known: let that pass. A push reads what its diff has read, unchanged.
 * `discover`, where there is one, drafts assets of what already exists. A draft without an obstacle
   has an empty diff, so that adopting it changes nothing.
 """
@@ -37,6 +40,7 @@ from lehr.model.asset import Asset, AssetId, AssetKey, Partition
 from lehr.model.diff import Diff, Goal, Target
 from lehr.model.evolution import FIRST
 from lehr.model.operation import Operation, Outcome, Progress
+from lehr.model.outputs import OutputNames
 
 T = TypeVar("T")
 
@@ -71,6 +75,21 @@ class Reader(Protocol):
 
     def addon(self, id: AssetId, name: str, kind: type[T]) -> T | None:
         """The asset's addon, or None."""
+        ...
+
+    def output(self, id: AssetId, path: str) -> Any:
+        """An output of the asset, as its plugin observed it last: plain data.
+
+        Nothing else of that asset counts as read. A stable output is part of what was read, and a change of
+        it wakes the reading asset; see `lehr.model.outputs.OutputNames`.
+
+        Args:
+            path: the output's name, and what leads to a value within it (`endpoint/port`, `zones/0`).
+
+        Raises:
+            WaitingError: it is not known yet. The reading asset is woken when it is.
+            StalledError: there is no such asset, or its type has no such output.
+        """
         ...
 
 
@@ -173,6 +192,9 @@ class AssetPlugin(ABC):
     that are read as `dict`, a type that is not here is understood in version 1; one that is read as
     a class has the version of the class.
     """
+
+    outputs: ClassVar[Mapping[str, OutputNames]] = {}
+    """By type, the outputs that its diffs may have; any others are refused."""
 
     @abstractmethod
     async def diff(self, target: Target, read: Reader) -> Diff:

@@ -20,6 +20,7 @@ from lehr.model.handle import Handle
 from lehr.model.incarnation import AssetChange, Incarnation
 from lehr.model.operation import LedgerEntry, Operation
 from lehr.model.origins import origin_bytes, origin_of
+from lehr.model.outputs import Outputs
 from lehr.model.release import Release, Released
 from lehr.model.writes import Prune, Pruned, Write
 
@@ -289,6 +290,14 @@ class Records(Protocol):
 
     def handles(self, partition: Partition) -> Iterator[Handle]:
         """The handle of every asset that has one, by id."""
+        ...
+
+    def outputs_of(self, key: AssetKey) -> Outputs | None:
+        """The outputs of an asset that has some."""
+        ...
+
+    def outputs(self, partition: Partition) -> Iterator[Outputs]:
+        """The outputs of every asset that has some, by id."""
         ...
 
     def standing(self, key: AssetKey) -> Standing | None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Mapping
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from lehr.base.digest import digest
-from lehr.base.errors import StalledError
+from lehr.base.errors import StalledError, WaitingError
 from lehr.model.asset import Asset, AssetId, Partition
 from lehr.model.diff import NO_DIFF, Diff, Goal, Target
 from lehr.model.operation import Operation
+from lehr.model.outputs import NoSuchValueError, value_at
 from lehr.model.secret import Secret
 from lehr.model.types import Registry
 from lehr.sdk.secrets import SecretValue
@@ -23,11 +25,20 @@ class FixedReader:
     Attributes:
         registry: the types that payloads and addons are decoded with.
         reads: ids in the order in which they were read, absent ones included.
+        outputs: those of each asset, by id; others are not known yet.
     """
 
-    def __init__(self, assets: Iterable[Asset], registry: Registry, *, incarnation: int = 1) -> None:
+    def __init__(
+        self,
+        assets: Iterable[Asset],
+        registry: Registry,
+        *,
+        incarnation: int = 1,
+        outputs: Mapping[str, Mapping[str, Any]] | None = None,
+    ) -> None:
         self.registry = registry
         self.reads: list[AssetId] = []
+        self.outputs = dict(outputs or {})
         self._assets = {asset.id: asset for asset in assets}
         self._incarnation = incarnation
 
@@ -51,6 +62,14 @@ class FixedReader:
     def addon(self, id: AssetId, name: str, kind: type[T]) -> T | None:
         asset = self.asset(id)
         return None if asset is None else self.registry.addon(asset, name, kind)
+
+    def output(self, id: AssetId, path: str) -> Any:
+        if id not in self._assets:
+            raise StalledError(f"incarnation {self._incarnation} has no asset {id}")
+        try:
+            return copy.deepcopy(value_at(self.outputs.get(id, {}), path))
+        except NoSuchValueError:
+            raise WaitingError(f"output `{path}` of {id} is not known yet", until=0.0) from None
 
 
 class FixedSecrets:

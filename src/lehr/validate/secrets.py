@@ -7,7 +7,7 @@ import functools
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -106,6 +106,14 @@ def _may_hold_secrets(body: bytes) -> bool:
         return True
     lower = body.lower()
     return b"pass" in lower or b"pwd" in lower
+
+
+def secrets_in(data: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Paths into plain data at which something looks like a secret, each with what it looks like."""
+    for name, value in data.items():
+        for path, key, text in _texts(value, escaped(name), name):
+            if (found := _looks_like(key, text)) is not None:
+                yield path, found
 
 
 _PATTERNS = tuple((mark, re.compile(pattern), name) for mark, pattern, name in _FORMATS)

@@ -16,8 +16,9 @@ from lehr.http.remote import RemoteStore
 from lehr.model.asset import AssetId, Partition
 from lehr.model.decision import Reservation
 from lehr.model.handle import Handle
+from lehr.model.outputs import Outputs
 from lehr.model.selector import parse_selector
-from lehr.model.writes import KeepHandle, Prune
+from lehr.model.writes import KeepHandle, KeepOutputs, Prune
 from lehr.query.asset_pages import Wanted, page
 from lehr.query.filters import Filter
 from lehr.query.partition_view import Reading
@@ -84,6 +85,8 @@ ASKED: dict[str, Ask] = {
     "ledgers": lambda store: store.records.ledgers(PARTITION),
     "handle": lambda store: store.records.handle(key("a")),
     "handles": lambda store: store.records.handles(PARTITION),
+    "outputs_of": lambda store: store.records.outputs_of(key("a")),
+    "outputs": lambda store: store.records.outputs(PARTITION),
     "standing": lambda store: store.records.standing(key("a")),
     "standings": lambda store: store.records.standings(PARTITION),
     "decisions": lambda store: store.records.decisions(PARTITION),
@@ -118,6 +121,7 @@ def fill(store: Store) -> None:
     store.commit([KeepHandle(Handle(PARTITION, AssetId("a"), THING, "vol-1 & more", NOW))])
     released(store, release("r1", "a", 5), release("r2", "b", 4))
     released(store, release("r3", "a", 5), withdrawn=["r2"])
+    store.commit([KeepOutputs(Outputs(PARTITION, AssetId("a"), THING, {"id": ["vol-1 & more", None]}, NOW))])
     store.commit([Prune(PARTITION, keep=3, before=float("inf"))])
 
 

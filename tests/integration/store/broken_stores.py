@@ -27,6 +27,7 @@ from lehr.model.writes import (
     Import,
     KeepHandle,
     KeepLease,
+    KeepOutputs,
     LiftControl,
     Prune,
     Publish,
@@ -363,6 +364,26 @@ class FirstHandleStays(Broken):
         if not isinstance(write, KeepHandle):
             return write
         return KeepHandle(self.records.handle(write.handle.key) or write.handle)
+
+
+class OutputsAddUp(Broken):
+    """Keeps outputs until each is replaced."""
+
+    def before(self, write: Any) -> Any:
+        if not isinstance(write, KeepOutputs) or not write.outputs.values:
+            return write
+        known = self.records.outputs_of(write.outputs.key)
+        values = {} if known is None else known.values
+        return KeepOutputs(replace(write.outputs, values=values | write.outputs.values))
+
+
+class OutputsStay(Broken):
+    """Never forgets outputs."""
+
+    def before(self, write: Any) -> Any:
+        if not isinstance(write, KeepOutputs) or write.outputs.values:
+            return write
+        return KeepOutputs(self.records.outputs_of(write.outputs.key) or write.outputs)
 
 
 class WritesAscii(Broken):

@@ -59,6 +59,8 @@ from tests.integration.store.broken_stores import (
     NeverReturnsLeases,
     NeverWithdraws,
     OneLease,
+    OutputsAddUp,
+    OutputsStay,
     Piecemeal,
     PinsToAnything,
     PrunesFeedsByTime,
@@ -275,6 +277,8 @@ BREAKS: list[tuple[Rule, type[Broken]]] = [
     ),
     (history.the_ledger_keeps_the_last_word, FirstWordStands),
     (history.the_last_handle_is_kept_until_it_is_forgotten, FirstHandleStays),
+    (history.the_last_outputs_are_kept_until_they_are_forgotten, OutputsAddUp),
+    (history.the_last_outputs_are_kept_until_they_are_forgotten, OutputsStay),
     (
         history.the_last_attempt_is_kept,
         with_records(

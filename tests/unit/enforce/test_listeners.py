@@ -6,7 +6,7 @@ from lehr.enforce.listeners import Listeners
 
 
 def test_listeners_hear_of_their_subjects_until_they_leave() -> None:
-    waiting: Listeners[str] = Listeners()
+    waiting: Listeners[str, str] = Listeners()
     waiting.join("b", ["x", "y"])
     waiting.join("a", ["x"])
     assert waiting.of("x") == ["a", "b"]
@@ -17,7 +17,7 @@ def test_listeners_hear_of_their_subjects_until_they_leave() -> None:
 
 
 def test_joining_twice_is_hearing_once() -> None:
-    waiting: Listeners[str] = Listeners()
+    waiting: Listeners[str, str] = Listeners()
     waiting.join("a", ["x"])
     waiting.join("a", ["x"])
     assert waiting.of("x") == ["a"]
@@ -26,7 +26,7 @@ def test_joining_twice_is_hearing_once() -> None:
 
 
 def test_subjects_that_nobody_listens_to_are_forgotten() -> None:
-    waiting: Listeners[int] = Listeners()
+    waiting: Listeners[int, int] = Listeners()
     for number in range(1000):
         waiting.join(1, [number])
         waiting.leave(1, [number])

@@ -13,22 +13,13 @@ from collections.abc import Iterator, Sequence
 from lehr.model.writes import (
     Admit,
     Adopt,
-    Audit,
-    Finish,
     Import,
-    KeepHandle,
-    KeepLease,
-    LiftControl,
-    Prune,
     Publish,
     RecordAttempt,
     RecordDecision,
     Reschedule,
-    ReturnLease,
     SetControl,
-    TakeLease,
     Write,
-    WriteReleases,
 )
 
 _LIMITS = 256
@@ -65,15 +56,5 @@ def _names(write: Write) -> Iterator[str]:
             yield f"partition {write.control.partition}"
         case Import():
             yield "imported"
-        case (
-            Finish()
-            | LiftControl()
-            | WriteReleases()
-            | KeepHandle()
-            | TakeLease()
-            | KeepLease()
-            | ReturnLease()
-            | Audit()
-            | Prune()
-        ):
+        case _:
             yield f"partition {write.partition}"

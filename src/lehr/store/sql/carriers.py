@@ -9,7 +9,9 @@ import msgspec
 
 from lehr.model.asset import Partition
 from lehr.model.feed import ChangeKind
+from lehr.model.handle import Handle
 from lehr.model.incarnation import Incarnation
+from lehr.model.outputs import Outputs
 from lehr.model.reason import Reason
 from lehr.model.writes import (
     Admit,
@@ -19,6 +21,7 @@ from lehr.model.writes import (
     Import,
     KeepHandle,
     KeepLease,
+    KeepOutputs,
     LiftControl,
     Prune,
     Publish,
@@ -37,7 +40,17 @@ from lehr.store.sql.feed import Noted
 from lehr.store.sql.headers import is_pruned
 from lehr.store.sql.partitions import know_partition, partition_row, write_partition
 from lehr.store.sql.session import Session
-from lehr.store.sql.tables import ATTEMPT, AUDIT, CONDITION, CONTROL, DECISION, HANDLE, STANDING
+from lehr.store.sql.tables import (
+    ATTEMPT,
+    AUDIT,
+    CONDITION,
+    CONTROL,
+    DECISION,
+    HANDLE,
+    OUTPUTS,
+    STANDING,
+    Table,
+)
 
 CarryOut = Callable[[Any, Any], Any]
 """Carries out one write in a session; returns the answer."""
@@ -57,6 +70,7 @@ def carriers(publish: CarryOut) -> Mapping[type, CarryOut]:
         LiftControl: lift_control,
         WriteReleases: releases.write_releases,
         KeepHandle: keep_handle,
+        KeepOutputs: keep_outputs,
         TakeLease: leases.take_lease,
         KeepLease: leases.keep_lease,
         ReturnLease: leases.return_lease,
@@ -123,14 +137,23 @@ def record_decision(db: Session, write: RecordDecision) -> None:
 
 def keep_handle(db: Session, write: KeepHandle) -> None:
     """Replace or forget an asset's handle."""
-    handle = write.handle
-    if not handle.text:
-        db.execute("DELETE FROM handle WHERE partition = ? AND asset = ?", handle.key)
+    _keep(db, HANDLE, write.handle, bool(write.handle.text))
+
+
+def keep_outputs(db: Session, write: KeepOutputs) -> None:
+    """Replace or forget an asset's outputs."""
+    _keep(db, OUTPUTS, write.outputs, bool(write.outputs.values))
+
+
+def _keep(db: Session, table: Table, item: Handle | Outputs, has_content: bool) -> None:
+    """Replace an asset's row of `table`, or delete it if `item` has no content."""
+    if not has_content:
+        db.execute(f"DELETE FROM {table.name} WHERE partition = ? AND asset = ?", item.key)  # noqa: S608
         return
     db.execute(
-        f"{HANDLE.insert} ON CONFLICT (partition, asset) DO UPDATE SET body = excluded.body,"
+        f"{table.insert} ON CONFLICT (partition, asset) DO UPDATE SET body = excluded.body,"
         " checksum = excluded.checksum",
-        HANDLE.sealed(handle.partition, handle.asset, msgspec.json.encode(handle)),
+        table.sealed(item.partition, item.asset, msgspec.json.encode(item)),
     )
 
 

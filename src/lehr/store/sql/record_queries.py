@@ -15,6 +15,7 @@ from lehr.model.decision import Condition, Decision, Reservation
 from lehr.model.feed import FeedEntry
 from lehr.model.handle import Handle
 from lehr.model.operation import LedgerEntry, Operation
+from lehr.model.outputs import Outputs
 from lehr.model.release import Release, Released
 from lehr.model.writes import Prune, Pruned
 from lehr.sdk.store import DamagedOperation, Standing
@@ -32,6 +33,7 @@ from lehr.store.sql.tables import (
     HANDLE,
     LEDGER,
     OPERATION,
+    OUTPUTS,
     STANDING,
     Table,
 )
@@ -41,6 +43,7 @@ _decision = msgspec.json.Decoder(Decision)
 _condition = msgspec.json.Decoder(Condition)
 _ledger = msgspec.json.Decoder(LedgerEntry)
 _handle = msgspec.json.Decoder(Handle)
+_outputs = msgspec.json.Decoder(Outputs)
 _attempt = msgspec.json.Decoder(Attempt)
 _audit = msgspec.json.Decoder(AuditEntry)
 
@@ -48,6 +51,8 @@ _FIND_LEDGER = f"SELECT {LEDGER.names()} FROM ledger WHERE partition = ? AND ass
 _FIND_LEDGERS = f"SELECT {LEDGER.names()} FROM ledger WHERE partition = ? ORDER BY asset"  # noqa: S608
 _FIND_HANDLE = f"SELECT {HANDLE.names()} FROM handle WHERE partition = ? AND asset = ?"  # noqa: S608
 _FIND_HANDLES = f"SELECT {HANDLE.names()} FROM handle WHERE partition = ? ORDER BY asset"  # noqa: S608
+_FIND_OUTPUTS_OF = f"SELECT {OUTPUTS.names()} FROM outputs WHERE partition = ? AND asset = ?"  # noqa: S608
+_FIND_OUTPUTS = f"SELECT {OUTPUTS.names()} FROM outputs WHERE partition = ? ORDER BY asset"  # noqa: S608
 _FIND_ATTEMPT = f"SELECT {ATTEMPT.names()} FROM attempt WHERE partition = ?"  # noqa: S608
 _STANDS = f"SELECT {STANDING.names()}, {CONDITION.names()} FROM standing WHERE partition = ?"  # noqa: S608
 _FIND_STANDING = f"{_STANDS} AND asset = ?"
@@ -112,6 +117,16 @@ class SqlRecords:
         with self._reading() as db:
             rows = db.stream(_FIND_HANDLES, (partition,))
             yield from (_handle.decode(row[2]) for row in HANDLE.read_all(rows))
+
+    def outputs_of(self, key: AssetKey) -> Outputs | None:
+        with self._reading() as db:
+            row = db.execute(_FIND_OUTPUTS_OF, (key.partition, key.id)).fetchone()
+            return None if row is None else _outputs.decode(OUTPUTS.read(row)[2])
+
+    def outputs(self, partition: Partition) -> Iterator[Outputs]:
+        with self._reading() as db:
+            rows = db.stream(_FIND_OUTPUTS, (partition,))
+            yield from (_outputs.decode(row[2]) for row in OUTPUTS.read_all(rows))
 
     def standing(self, key: AssetKey) -> Standing | None:
         with self._reading() as db:

@@ -147,6 +147,14 @@ CREATE TABLE handle (
     PRIMARY KEY (partition, asset)
 ) WITHOUT ROWID;
 
+CREATE TABLE outputs (
+    partition TEXT NOT NULL,
+    asset TEXT NOT NULL,
+    body BLOB NOT NULL,
+    checksum BLOB NOT NULL,
+    PRIMARY KEY (partition, asset)
+) WITHOUT ROWID;
+
 CREATE TABLE decision (
     number INTEGER PRIMARY KEY,
     partition TEXT NOT NULL,

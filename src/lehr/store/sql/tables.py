@@ -210,6 +210,9 @@ LEDGER = Table(
 HANDLE = Table(
     "handle", "partition", "asset", "body", description="the handle of asset {asset} of {partition}"
 )
+OUTPUTS = Table(
+    "outputs", "partition", "asset", "body", description="the outputs of asset {asset} of {partition}"
+)
 DECISION = Table(
     "decision", "number", "partition", "asset", "body", description="decision {number} on asset {asset}"
 )
@@ -292,6 +295,7 @@ TABLES = (
     RESERVATION,
     LEDGER,
     HANDLE,
+    OUTPUTS,
     DECISION,
     STANDING,
     CONDITION,

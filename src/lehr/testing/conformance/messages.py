@@ -51,6 +51,7 @@ class SentPlugin(AssetPlugin):
         self.types = plugin.types  # type: ignore[misc]
         self.traits = plugin.traits  # type: ignore[misc]
         self.versions = plugin.versions  # type: ignore[misc]
+        self.outputs = {type: sent(names) for type, names in plugin.outputs.items()}  # type: ignore[misc]
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.plugin, name)
@@ -92,6 +93,12 @@ class _SentReader:
 
     def asset(self, id: AssetId) -> Asset | None:
         return sent(self._reader.asset(id))
+
+    def output(self, id: AssetId, path: str) -> Any:
+        value = self._reader.output(id, path)
+        arrived = msgspec.json.decode(msgspec.json.encode(value))
+        hold(arrived == value, f"what is sent arrives: {value}, not {arrived}")
+        return arrived
 
 
 class _SentPush:

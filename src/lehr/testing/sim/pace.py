@@ -1,4 +1,4 @@
-"""How fast the store of a random history answers, and whether production makes names."""
+"""How fast the store of a random history answers, and what production makes besides what intent has."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from lehr.testing.sim.dice import Dice
 
 _SALT = 0x5EED
 """Makes other dice of a history's seed."""
+
+_ANOTHER_SALT = 0xC0DE
 
 _SOON_SECONDS = 90.0
 
@@ -17,6 +19,7 @@ class Pace:
 
     Attributes:
         naming: True if production makes names of its own.
+        connecting: True if what an asset reads is also its connection to another one's name.
         reads: seconds that a read takes at most.
         hangs: begin and end of each hang, in seconds of the monotonic clock; none overlaps another.
     """
@@ -32,6 +35,7 @@ class Pace:
                 end = begin + dice.seconds(2.0, 60.0)
                 self.hangs.append((begin, end))
         self.naming = dice.happens(0.5)
+        self.connecting = Dice(seed ^ _ANOTHER_SALT).happens(0.5)
 
     def delays(self) -> tuple[float, float]:
         """Seconds before and after a read takes effect."""

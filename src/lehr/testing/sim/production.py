@@ -16,9 +16,10 @@ from msgspec.structs import replace
 
 from lehr.base.clock import Clock
 from lehr.base.errors import StalledError, TransientError, WaitingError
-from lehr.model.asset import AssetKey
+from lehr.model.asset import Asset, AssetId, AssetKey
 from lehr.model.diff import Change, Diff, Effects, Goal, Target
 from lehr.model.operation import DONE, Operation, Outcome, Progress, Result
+from lehr.model.outputs import OutputNames
 from lehr.sdk.plugin import AssetPlugin, Fencing, Push, Reader, Traits
 from lehr.testing.sim.dice import Dice
 from lehr.testing.sim.faults import LookFault, PushFault
@@ -30,6 +31,9 @@ TRAITS = Traits(
     goals=frozenset({Goal.FENCED, Goal.ABSENT}), diff_timeout=LOOK_TIMEOUT, push_timeout=PUSH_TIMEOUT
 )
 """Of a plugin, unless a run differs in some."""
+
+OUTPUTS = OutputNames(stable=frozenset({"name"}), changing=frozenset({"neighbours"}))
+"""Of everything in simulated production: the name that it made, and how much there is."""
 
 _NOBODY = "by-hand"
 _PART_SECONDS = 1.0
@@ -45,6 +49,7 @@ class SimulatedType(msgspec.Struct, frozen=True):
         intended: production for a target that should be PRESENT; plain data.
         effects: of going to `intended` from `observed`, which may both be None for absent:
             `effects(target, read, intended, observed)`.
+        connected: other assets with whose names a target is made, where production connects them.
     """
 
     type: str
@@ -52,6 +57,7 @@ class SimulatedType(msgspec.Struct, frozen=True):
     effects: Callable[[Target, Reader, Any, Any], Effects] = lambda target, read, intended, observed: (
         Effects()
     )
+    connected: Callable[[Target, Reader], Iterable[AssetId]] = lambda target, read: ()
 
 
 def plain(type: str) -> SimulatedType:
@@ -100,6 +106,9 @@ class Production:
         naming: True if it makes names of its own: what a push has made is found only by its name, which is
             the asset's handle, or by the push's id.
         names: of all values, by asset id.
+        connecting: True if what an asset reads is also its connection to another one's name, an output.
+        connections: the names that each value was made with, by asset id and that of the other.
+        connecting_to: those that each push makes it with, by the push's id.
     """
 
     def __init__(self, kinds: Iterable[SimulatedType], dice: Dice, trace: Trace, fencing: Fencing) -> None:
@@ -128,6 +137,9 @@ class Production:
         self.garble = ""
         self.naming = False
         self.names: dict[str, str] = {}
+        self.connecting = False
+        self.connections: dict[str, dict[str, str]] = {}
+        self.connecting_to: dict[str, dict[str, str]] = {}
         self.running: dict[str, Operation] = {}
         self.found_running: set[str] = set()
         self.detached: set[str] = set()
@@ -172,6 +184,7 @@ class Production:
         self._remember(id)
         self.values.pop(id, None)
         self.names.pop(id, None)
+        self.connections.pop(id, None)
 
     def name_seen(self, target: Target) -> str:
         """The name of what a look for `target` finds; empty if it finds nothing."""
@@ -183,6 +196,7 @@ class Production:
         """Production crashes, and restarts itself after `seconds`."""
         loop = asyncio.get_running_loop()
         back, name = Sight(loop.time() + seconds, self.values.get(id)), self.names.get(id)
+        connections = self.connections.get(id)
         self.take(id)
         self.returning[id] = back
 
@@ -191,6 +205,8 @@ class Production:
                 self.put(id, back.value)
                 if name is not None:
                     self.names[id] = name
+                if connections is not None:
+                    self.connections[id] = connections
                 self.trace.note("recovery", f"{id} = {_show(back.value)}, restarted by production")
 
         loop.call_later(seconds, come_back, context=contextvars.Context())
@@ -250,7 +266,21 @@ class Production:
                 self.broken.append(f"I12: {target.id} is made again, and there already")
             self.put(target.id, value, operation.id)
         self.trace.note("push", f"{target.id} = {'nothing' if value is None else _show(value)}")
+        if value is not None and (connections := self.connecting_to.get(operation.id)) is not None:
+            self.connections[target.id] = connections
+            if connections:
+                self.trace.note("push", f"{target.id} is connected to {', '.join(connections.values())}")
         return True
+
+    def is_connected(self, asset: Asset) -> bool:
+        """Whether an asset was made with the names of what it reads, if production connects assets."""
+        wanted = {id: self.names.get(id) for id in asset.document()["payload"]["reads"]}
+        return not self.connecting or self.connections.get(asset.id, {}) == wanted
+
+    def outputs(self, id: str, observed: Any) -> dict[str, Any]:
+        """The outputs of what a look has observed."""
+        name = self.names.get(id)
+        return {} if observed is None or name is None else {"name": name, "neighbours": len(self.values)}
 
     def named(self, target: Target, outcome: Outcome) -> Outcome:
         """`outcome`, with the name of what is there now."""
@@ -275,6 +305,7 @@ class SimulatedPlugin(AssetPlugin):
 
     def __init__(self, production: Production, clock: Clock, traits: Traits) -> None:
         self.types = tuple(production.kinds)  # type: ignore[misc]
+        self.outputs = dict.fromkeys(production.kinds, OUTPUTS)  # type: ignore[misc]
         self.traits = traits  # type: ignore[misc]
         self.production = production
         self.hints: asyncio.Queue[AssetKey | None] = asyncio.Queue()
@@ -304,13 +335,28 @@ class SimulatedPlugin(AssetPlugin):
         observed = production.seen(target.id) if name or not production.naming else None
         if seconds:
             await self._clock.sleep(seconds / 2)  # what was seen is old when it is reported
+        wanted, found = self._connections(kind, target, read), production.connections.get(target.id, {})
         changes = tuple(compare(intended, observed))
+        if observed is not None and target.goal is Goal.PRESENT and production.connecting:
+            changes += tuple(compare(wanted, found, "connections"))
         effects = kind.effects(target, read, intended, observed)
         diff = Diff(changes, effects, production.recovery(target.id, intended) if changes else None)
         if production.naming and name and name != target.handle:
             diff = replace(diff, handle=name)
+        if production.connecting:
+            diff = replace(diff, outputs=production.outputs(target.id, observed))
         production.looked(target, diff)
         return diff
+
+    def _connections(self, kind: SimulatedType, target: Target, read: Reader) -> dict[str, str]:
+        """The names that a target is made with."""
+        if not self.production.connecting or target.goal is not Goal.PRESENT:
+            return {}
+        others = kind.connected(target, read)
+        names: dict[str, str] = {id: read.output(id, "name") for id in others}
+        for id in names:
+            read.output(AssetId(id), "neighbours")  # which changes often and is not used
+        return names
 
     async def _look(self, fault: LookFault | None) -> None:
         match fault:
@@ -358,9 +404,12 @@ class SimulatedPlugin(AssetPlugin):
     async def push(self, target: Target, read: Reader, push: Push) -> Outcome:
         production, operation = self.production, push.operation
         self._reach()
-        value = _intended(production.kinds[target.type], target, read)  # may raise: nothing has begun yet
+        kind = production.kinds[target.type]
+        value = _intended(kind, target, read)  # may raise: nothing has begun yet
+        connections = self._connections(kind, target, read)
         if not production.begin(target, operation):
             return Outcome(Result.FAILED, "a newer control plane has taken over")
+        production.connecting_to[operation.id] = connections
         production.carries(target, operation, value)
         based_on = production.values.get(target.id)
         fault = production.push_faults.get(target.id)

@@ -59,6 +59,7 @@ class RandomHarness(Harness):
         traits = replace(TRAITS, fencing=chosen.fencing, pushes=chosen.pushes, turns=4, resync=chosen.resync)
         super().__init__(folder, PARTITION, registry(TYPES), traits, (THINGS,), dice)
         self.production.naming = self.pace.naming
+        self.production.connecting = self.pace.connecting
         self.production.seconds = dice.pick((0.0, 1.0, 5.0))
         if dice.happens(0.4):  # so that much happens while turns look at production
             self.production.look_slowly(IDS, 4.0)

@@ -178,6 +178,13 @@ def _explained(explanation: Explanation, now: float) -> Iterator[str]:
 # --- trouble in production ---------------------------------------------------------------
 
 
+async def connect(harness: ScriptHarness) -> None:
+    """Have production make a name for each asset, and connect what reads an asset to its name, an output.
+    Write it before the first `commit`.
+    """
+    harness.production.connecting = True
+
+
 async def drift(harness: ScriptHarness, asset: str, value: str) -> None:
     """Change production by hand, unnoticed; `nothing` takes the asset away."""
     if value == "nothing":
@@ -343,6 +350,7 @@ COMMANDS = (
     Command("why ASSET", why),
     Command("production", production),
     Command("judge", judged),
+    Command("connect", connect),
     Command("drift ASSET VALUE", drift),
     Command("outage ASSET TIME", outage),
     Command("hint ASSET", hint),

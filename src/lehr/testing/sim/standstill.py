@@ -240,7 +240,9 @@ def _differs(harness: RandomHarness, decision: Decision, id: str) -> bool:
 
 def _differs_at(harness: RandomHarness, id: str, content: int) -> bool:
     intended = _intended(harness, id, content)
-    return intended is None or harness.production.values.get(id) != intended
+    if intended is None or harness.production.values.get(id) != intended:
+        return True
+    return not harness.production.is_connected(harness.witness.assets(content)[AssetId(id)])
 
 
 def _goes_first(harness: RandomHarness, decision: Decision, id: str) -> bool:

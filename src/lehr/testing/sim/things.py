@@ -52,4 +52,8 @@ def _number(value: Any) -> int:
     return int(value) if isinstance(value, str) and value.isdigit() else 0
 
 
-THINGS = SimulatedType(THING, _intended, _effects)
+def _connected(target: Target, read: Reader) -> list[AssetId]:
+    return [AssetId(id) for id in read.payload(target.id, Thing).reads]
+
+
+THINGS = SimulatedType(THING, _intended, _effects, _connected)

@@ -152,6 +152,8 @@ def _converged(harness: Harness, asset: Asset) -> Iterator[str]:
         yield f"I12: {asset.id} is {state}, and {entry.goal} in the ledger"
     if observed != wanted:
         yield f"I7: {asset.id} is {observed!r} in production, not {wanted!r}, with status {state}"
+    elif wanted is not None and not harness.production.is_connected(asset):
+        yield f"I7: {asset.id} is not connected to what it reads, with status {state}"
 
 
 def _departed(harness: Harness) -> list[str]:

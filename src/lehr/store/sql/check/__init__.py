@@ -31,6 +31,7 @@ _LOOKED_AT = (
     "ledger",
     "handle",
     "feed",
+    "outputs",
     "imported_asset",
     *(table.name for table in TABLES),
 )
@@ -50,6 +51,7 @@ _NAMING = (
     "ledger",
     "mention",
     "operation",
+    "outputs",
     "standing",
 )
 """Tables with data of a partition, except those derived from the current state."""

@@ -16,6 +16,7 @@ from lehr.model.diff import Goal
 from lehr.model.feed import RecordChange
 from lehr.model.handle import Handle
 from lehr.model.operation import LedgerEntry, Operation
+from lehr.model.outputs import Outputs
 from lehr.model.release import Release
 from lehr.store.sql.session import Session
 
@@ -128,6 +129,13 @@ def _handle(db: Session, bounds: _Bounds, found: Handle, columns: tuple[Any, ...
         yield "it is empty"
 
 
+def _outputs(db: Session, bounds: _Bounds, found: Outputs, columns: tuple[Any, ...]) -> Iterator[str]:
+    if found.asset != columns[0]:
+        yield f"they are of asset {found.asset}"
+    if not found.values:
+        yield "they are empty"
+
+
 def _standing(db: Session, bounds: _Bounds, found: Condition, columns: tuple[Any, ...]) -> Iterator[str]:
     if found.key() != columns[1]:
         yield "the key of its condition belongs to another row"
@@ -196,6 +204,7 @@ _TABLES = (
     _Table("operation", "id, asset, open", Operation, _first, _operation),
     _Table("ledger", "asset", LedgerEntry, _first, _ledger),
     _Table("handle", "asset", Handle, _first, _handle),
+    _Table("outputs", "asset", Outputs, _first, _outputs),
     _Table("standing", "asset, key", Condition, _first, _standing, body="condition"),
     _Table("decision", "number, asset", Decision, _first, _decision),
     _Table("control", "id, expires_at, lifted_at, changed", Control, _first, _control),

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from lehr.base.diagnostics import Diagnostic, Position
 from lehr.model.asset import AssetId, Partition
 from lehr.model.attempt import Attempt, Publication
 from lehr.model.control import AuditEntry
 from lehr.model.handle import Handle
+from lehr.model.outputs import Outputs
 from lehr.model.reason import Reason
 from lehr.model.writes import (
     Adopt,
     Audit,
     KeepHandle,
+    KeepOutputs,
     LiftControl,
     RecordAttempt,
     RecordDecision,
@@ -48,6 +52,8 @@ def an_empty_store_has_no_history(store: Store) -> None:
     hold(list(records.ledgers(PARTITION)) == [], "the ledger is empty")
     hold(records.handle(key("a")) is None, "there are no handles")
     hold(list(records.handles(PARTITION)) == [], "there are no handles")
+    hold(records.outputs_of(key("a")) is None, "there are no outputs")
+    hold(list(records.outputs(PARTITION)) == [], "there are no outputs")
     hold(records.standing(key("a")) is None, "nothing is recorded")
     hold(list(records.standings(PARTITION)) == [], "nothing is recorded")
     hold(records.decisions(PARTITION) == [], "nothing was decided")
@@ -150,6 +156,26 @@ def the_last_handle_is_kept_until_it_is_forgotten(store: Store) -> None:
 
 def _handle(id: str, text: str, partition: Partition = PARTITION) -> Handle:
     return Handle(partition, AssetId(id), "test.Thing", text, NOW)
+
+
+@RULES.opened
+def the_last_outputs_are_kept_until_they_are_forgotten(store: Store) -> None:
+    """Of each asset as a whole: later ones replace all that there were, and none forget them."""
+    odd = {_ODD: [None, True, 1.5, {"a": _ODD}]}
+    made = [_outputs("b", {"id": 1}), _outputs("a", {"id": 1, "arn": 2}), _outputs("a", odd)]
+    for outputs in (*made, _outputs("c", {"id": 1}), _outputs("a", {"id": "elsewhere"}, OTHER)):
+        commit(store, KeepOutputs(outputs))
+    hold(store.records.outputs_of(key("a")) == made[2], "later outputs replace the earlier ones")
+    commit(store, KeepOutputs(_outputs("c", {})))
+    commit(store, KeepOutputs(_outputs("never", {})))
+    hold(store.records.outputs_of(key("c")) is None, "empty outputs forget those there were")
+    hold(list(store.records.outputs(PARTITION)) == [made[2], made[0]], "outputs come by id")
+    other = _outputs("a", {"id": "elsewhere"}, OTHER)
+    hold(store.records.outputs_of(key("a", OTHER)) == other, "partitions share none")
+
+
+def _outputs(id: str, values: dict[str, Any], partition: Partition = PARTITION) -> Outputs:
+    return Outputs(partition, AssetId(id), "test.Thing", values, NOW)
 
 
 @RULES.opened

@@ -14,9 +14,11 @@ from lehr.model.control import ControlKind
 from lehr.model.decision import Reservation, Verdict
 from lehr.model.diff import Change, Diff, Effects
 from lehr.model.handle import Handle
+from lehr.model.outputs import Outputs
 from lehr.model.writes import (
     Adopt,
     KeepHandle,
+    KeepOutputs,
     RecordDecision,
     SetControl,
     TakeLease,
@@ -84,7 +86,7 @@ def answers_are_of_one_moment(store: Store) -> None:
         [
             write
             for item in assets
-            for write in (RecordDecision(decision(item.id)), Adopt(entry(item.id)), _handled(item.id, 0))
+            for write in (RecordDecision(decision(item.id)), Adopt(entry(item.id)), *_found(item.id, 0))
         ]
     )
     questions: dict[str, Callable[[], Iterator[Any]]] = {
@@ -94,6 +96,7 @@ def answers_are_of_one_moment(store: Store) -> None:
         "standings": lambda: store.records.standings(PARTITION),
         "ledgers": lambda: store.records.ledgers(PARTITION),
         "handles": lambda: store.records.handles(PARTITION),
+        "outputs": lambda: store.records.outputs(PARTITION),
     }
     for turn, (name, ask) in enumerate(questions.items(), start=1):
         expected = list(ask())
@@ -165,11 +168,12 @@ def _change_everything(store: Store, assets: list[Asset], turn: int) -> None:
     published(store, turn, asset(f"b{turn}", "1"), *(asset(item.id, f"{turn + 1}") for item in assets))
     store.commit([RecordDecision(decision(item.id, f"Turn{turn}")) for item in assets])
     store.commit([Adopt(entry(item.id, content=turn + 1)) for item in assets])
-    store.commit([_handled(item.id, turn) for item in assets])
+    store.commit([write for item in assets for write in _found(item.id, turn)])
 
 
-def _handled(id: str, turn: int) -> KeepHandle:
-    return KeepHandle(Handle(PARTITION, AssetId(id), THING, f"id {turn}", NOW))
+def _found(id: str, turn: int) -> tuple[KeepHandle, KeepOutputs]:
+    handle = KeepHandle(Handle(PARTITION, AssetId(id), THING, f"id {turn}", NOW))
+    return handle, KeepOutputs(Outputs(PARTITION, AssetId(id), THING, {"turn": turn}, NOW))
 
 
 def _reads_rightly_or_not_at_all(store: Store, assets: list[Asset]) -> None:
