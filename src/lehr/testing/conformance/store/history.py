@@ -160,7 +160,7 @@ def _handle(id: str, text: str, partition: Partition = PARTITION) -> Handle:
 
 @RULES.opened
 def the_last_outputs_are_kept_until_they_are_forgotten(store: Store) -> None:
-    """Of each asset as a whole: later ones replace all that there were, and none forget them."""
+    """Of each asset as a whole: later ones replace all earlier ones, and none forget them."""
     odd = {_ODD: [None, True, 1.5, {"a": _ODD}]}
     made = [_outputs("b", {"id": 1}), _outputs("a", {"id": 1, "arn": 2}), _outputs("a", odd)]
     for outputs in (*made, _outputs("c", {"id": 1}), _outputs("a", {"id": "elsewhere"}, OTHER)):
