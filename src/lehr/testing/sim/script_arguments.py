@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from lehr.base.errors import LehrError
 from lehr.model.asset import id_problem
 from lehr.model.decision import Status
+from lehr.model.release import ReleaseKind
 from lehr.model.selector import parse_selector
 from lehr.model.writes import Admit, Adopt, Finish, Publish, RecordDecision
 from lehr.sdk.plugin import Fencing
@@ -142,6 +143,7 @@ ARGUMENTS: dict[str, Argument] = {
     "REASON": Argument("a reason `LikeThis`, as `why` shows it", _reason),
     "WRITE": _choice(WRITES),
     "FENCING": _member(Fencing),
+    "KIND": _member(ReleaseKind),
     "PUSHFAULT": _member(PushFault),
     "LOOKFAULT": _member(LookFault),
 }

@@ -32,6 +32,7 @@ from lehr.testing.sim.process import Process
 from lehr.testing.sim.production import TRAITS, SimulatedType
 from lehr.testing.sim.script_assets import Entry
 from lehr.testing.sim.source import files
+from lehr.testing.sim.strategist import Strategist
 from lehr.testing.sim.things import THINGS
 from lehr.testing.sim.trace import clock
 from lehr.testing.virtual import EPOCH
@@ -112,6 +113,7 @@ class ScriptHarness(Harness):
         self.held: list[Process] = []
         self.crashing: tuple[str, type] | None = None
         self.refused = False
+        self.strategist = Strategist(self)
         self._extra = extra
         self._let_go: dict[str, str] = {}
         self._shown = 0
@@ -254,6 +256,12 @@ class ScriptHarness(Harness):
             if not any(decision.condition.status in _TRYING for decision in left):
                 return
             await process.enforcer.changed()
+
+    def sequence(self, at: str) -> int:
+        """The incarnation that a script names."""
+        newest = max(self.witness.incarnations, default=0)
+        named = {"latest": newest, "previous": newest - 1}.get(at)
+        return int(at) if named is None else named
 
     # --- intent ----------------------------------------------------------------------
 

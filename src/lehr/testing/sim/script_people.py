@@ -49,10 +49,7 @@ def _lifts(kind: str) -> Asks:
 
 
 def _pin(harness: ScriptHarness, selector: str, at: str, **options: Any) -> AnyRequest:
-    newest = max(harness.witness.incarnations, default=0)
-    sequence = {"latest": newest, "previous": newest - 1}.get(at)
-    incarnation = int(at) if sequence is None else sequence
-    return _sets(Pin)(harness, selector, incarnation=incarnation, **options)
+    return _sets(Pin)(harness, selector, incarnation=harness.sequence(at), **options)
 
 
 def _approve(harness: ScriptHarness, asset: str, **options: Any) -> AnyRequest:

@@ -10,13 +10,13 @@ import msgspec
 
 from lehr.base.diagnostics import Diagnostic
 from lehr.base.errors import LehrError
-from lehr.testing.sim import script, script_people, script_world
+from lehr.testing.sim import script, script_people, script_releases, script_world
 from lehr.testing.sim.script import Script, ScriptStep
 from lehr.testing.sim.script_commands import Misuse
 from lehr.testing.sim.script_harness import ExtraTypes, ScriptHarness, WorldSettings
 from lehr.testing.virtual import run
 
-COMMANDS = (*script_world.COMMANDS, *script_people.COMMANDS)
+COMMANDS = (*script_world.COMMANDS, *script_people.COMMANDS, *script_releases.COMMANDS)
 """All commands, in the order in which the reference shows them."""
 
 _LONGEST = 40 * 86_400.0
