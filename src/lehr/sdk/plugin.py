@@ -49,15 +49,19 @@ IndexedDiff = tuple[int, Diff | LehrError]
 
 
 class Reader(Protocol):
-    """Reads intent at one incarnation, and records what was read."""
+    """Reads intent for one asset, and records what was read.
+
+    The asset itself is that of one incarnation. Another asset is read at the content that its own pin and
+    release allow: as production has it, or is about to.
+    """
 
     @property
     def incarnation(self) -> int:
-        """Sequence of the incarnation that every answer comes from."""
+        """Sequence of the incarnation of the asset that is compared or pushed."""
         ...
 
     def asset(self, id: AssetId) -> Asset | None:
-        """The asset, or None if the incarnation has none with this id (that is also recorded).
+        """The asset, or None if there is none with this id (that is also recorded).
 
         None also after its turndown has removed it. A reader notices that only if it names the asset in
         a field that `follows`; any other reference prevents the removal.

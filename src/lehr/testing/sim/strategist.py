@@ -1,4 +1,4 @@
-"""The hand of a Strategist in the simulation: writes and withdraws releases as it is told."""
+"""A Strategist in the simulation: writes and withdraws releases on request."""
 
 from __future__ import annotations
 
