@@ -1,4 +1,4 @@
-"""Readers bound to one incarnation, and the digest of what was read."""
+"""Readers for plugins, and the digest of what was read."""
 
 from __future__ import annotations
 
@@ -78,6 +78,15 @@ def test_what_is_known_is_recorded_and_not_looked_up() -> None:
 def test_it_reads_its_own_incarnation() -> None:
     assert reader(sequence=2).asset(A.id) is None
     assert reader(sequence=2).incarnation == 2
+
+
+def test_what_is_held_is_read_at_its_own_incarnation_and_that_is_recorded() -> None:
+    read = RecordingReader(
+        FixedIntent(A, B), registry(), PARTITION, 2, sequence_of=lambda id: 1 if id == B.id else 2
+    )
+    assert read.asset(B.id) == B
+    assert read.asset(A.id) is None
+    assert read.elsewhere == ((B.id, 1),)
 
 
 @pytest.mark.parametrize("id", ["none", "odd"])

@@ -16,8 +16,19 @@ from lehr.model.diff import Change, Diff, Goal
 from lehr.model.incarnation import Candidate, Incarnation, SourceRevision
 from lehr.model.operation import LedgerEntry, Operation, Outcome, Result
 from lehr.model.reason import Reason
+from lehr.model.release import Release, ReleaseBasis, ReleaseKind
 from lehr.model.selector import parse_selector
-from lehr.model.writes import Admit, Adopt, Basis, Finish, Publish, RecordDecision, SetControl, TakeLease
+from lehr.model.writes import (
+    Admit,
+    Adopt,
+    Basis,
+    Finish,
+    Publish,
+    RecordDecision,
+    SetControl,
+    TakeLease,
+    WriteReleases,
+)
 from lehr.query.partition_view import Reading
 from lehr.store.sqlite import SqliteStore
 
@@ -110,6 +121,23 @@ class Shelf:
             PARTITION, AssetId(id), digest((id, content)), content, Goal.PRESENT, None, self.tick()
         )
         self.store.commit([Adopt(entry)])
+
+    def release(self, id: str, target: int) -> None:
+        """Let an asset have the content of incarnation `target`, and no newer one."""
+        newest = self.store.intent.newest(PARTITION)
+        assert newest is not None
+        version, _released = self.store.records.released(PARTITION)
+        release = Release(
+            id=f"release{version}",
+            partition=PARTITION,
+            asset=AssetId(id),
+            target=target,
+            kind=ReleaseKind.FORWARD,
+            basis=ReleaseBasis(newest.governance),
+            at=self.tick(),
+        )
+        write = WriteReleases(PARTITION, version, newest.governance, self.now, (release,))
+        assert self.store.commit([write]) == [None]
 
     def push(self, id: str, number: int, content: int, result: Result | None = Result.DONE) -> Operation:
         """Push an asset; with `result` None the push is still under way."""

@@ -112,3 +112,43 @@ def test_what_is_under_way_beside_a_pin_is_waited_for(shelf: Shelf) -> None:
     left = unconverged(reading, rows(reading), allow_pinned=False)
     assert not left.final
     assert [line.split(":")[0] for line in left.what] == ["b"]
+
+
+def test_what_waits_to_be_released_is_waited_for_and_no_person_has_to_act(shelf: Shelf) -> None:
+    shelf.publish(shelf.asset("a", "1"))
+    shelf.publish(shelf.asset("a", "2"))
+    shelf.push("a", 1, 1)
+    shelf.release("a", 1)
+    shelf.decide("a", Status.CONVERGED, Reason.AWAITING_RELEASE)
+    reading = shelf.reading()
+    left = unconverged(reading, rows(reading), allow_pinned=True)
+    assert left.what == ("a: as in shop@1; newer content is not released to it yet",)
+    assert not left.final
+    assert [(item.id, item.incarnation, item.released) for item in survey(reading).held_back] == [
+        ("a", 1, True)
+    ]
+
+
+def test_what_is_released_is_converged_once_its_turn_knows(shelf: Shelf) -> None:
+    shelf.publish(shelf.asset("a", "1"))
+    shelf.publish(shelf.asset("a", "2"))
+    shelf.push("a", 1, 2)
+    shelf.decide("a", Status.CONVERGED, Reason.AWAITING_RELEASE)
+    shelf.release("a", 2)
+    reading = shelf.reading()
+    assert unconverged(reading, rows(reading), allow_pinned=False).what
+    shelf.decide("a", Status.CONVERGED)
+    reading = shelf.reading()
+    assert unconverged(reading, rows(reading), allow_pinned=False) == MET
+
+
+def test_what_was_released_before_its_owner_changed_is_converged(shelf: Shelf) -> None:
+    shelf.publish(shelf.asset("a", "1"))
+    shelf.push("a", 1, 1)
+    shelf.release("a", 1)
+    shelf.publish(shelf.asset("a", "1", Owner={"team": "web"}))
+    shelf.adopt("a", 2)
+    shelf.decide("a", Status.CONVERGED)
+    reading = shelf.reading()
+    assert unconverged(reading, rows(reading), allow_pinned=False) == MET
+    assert not survey(reading).held_back
