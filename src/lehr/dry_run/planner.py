@@ -203,10 +203,10 @@ class Planner:
 
     def _knows_more(self, slot: Slot) -> bool:
         """Whether outputs that a turn has missed were found since, in another turn; it is then repeated."""
-        missed = self._missing.pop(slot.key.id, None)
+        missed = self._missing.get(slot.key.id)
         if missed is None or not missed.out_of_date:
             return False
-        del self._ended[slot.key.id]
+        del self._missing[slot.key.id], self._ended[slot.key.id]
         slot.state = replace(slot.state, condition_key=None)
         return True
 

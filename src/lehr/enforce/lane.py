@@ -13,7 +13,9 @@ from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Any, Generic, TypeVar
 
-from msgspec import UNSET, UnsetType
+import msgspec
+from msgspec import UNSET
+from msgspec.structs import replace
 
 from lehr.base.backoff import RetryBudget
 from lehr.base.clock import Clock
@@ -254,11 +256,8 @@ class Lane(Generic[T]):
         if not isinstance(diff, Diff):
             return DiffFailed(f"{self._name} returned a {type(diff).__name__} instead of a diff", _FIX_PLUGIN)
         try:
-            if diff == NO_DIFF:
-                diff = NO_DIFF
-            else:
-                diff = _with_handle_intact(diff, storable(diff, Diff))
-                _check_outputs(diff.outputs, self.plugin.outputs.get(target.type, NO_OUTPUTS))
+            names = self.plugin.outputs.get(target.type, NO_OUTPUTS)
+            diff = NO_DIFF if diff == NO_DIFF else _usable_diff(diff, names)
         except ValueError as error:
             return DiffFailed(f"{self._name} returned a diff that is not valid: {error}", _FIX_PLUGIN)
         known = asset or read.asset(target.id)
@@ -384,14 +383,29 @@ def _with_handle_intact(returned: Returned, stored: Returned) -> Returned:
     return stored
 
 
-def _check_outputs(outputs: dict[str, Any] | UnsetType, names: OutputNames) -> None:
-    """Raise `ValueError` for outputs that must not be kept, without quoting them."""
-    if outputs is UNSET:
-        return
+def _usable_diff(diff: Diff, names: OutputNames) -> Diff:
+    """`diff` as it can be stored, of a plugin that declares these outputs.
+
+    Raises:
+        ValueError: it cannot be; outputs that must not be kept are not quoted.
+    """
+    if diff.outputs is UNSET:
+        return _with_handle_intact(diff, storable(diff, Diff))
+    outputs = _plain_outputs(diff.outputs)
     if problem := problem_with(outputs, names):
         raise ValueError(f"it has {problem}")
     for path, found in secrets_in(outputs):
         raise ValueError(f"its output `{path}` looks like {found}, and all who read the state would see it")
+    others = replace(diff, outputs=UNSET)
+    return replace(_with_handle_intact(others, storable(others, Diff)), outputs=outputs)
+
+
+def _plain_outputs(outputs: object) -> dict[str, Any]:
+    """A copy of outputs. They must be intact, so nothing in them is repaired."""
+    try:
+        return msgspec.json.decode(msgspec.json.encode(outputs), type=dict[str, Any])
+    except (msgspec.MsgspecError, TypeError, ValueError, RecursionError, OverflowError) as error:
+        raise ValueError("its outputs are not plain data") from error
 
 
 def _diff_failed(error: LehrError, read: RecordingReader) -> DiffFailed:

@@ -164,7 +164,9 @@ class State(msgspec.Struct, frozen=True):
     def identified(self, target: Target) -> Target:
         """`target` with the handle of the asset, if it has one of this type."""
         handle = self.handle
-        return target if handle is None or handle.type != target.type else replace(target, handle=handle.text)
+        if handle is None or handle.type != target.type:
+            return target
+        return replace(target, handle=handle.text, lost=handle.lost)
 
 
 # --- events ------------------------------------------------------------------

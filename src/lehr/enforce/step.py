@@ -309,8 +309,13 @@ def _needs_approval(view: View, diff: Diff) -> bool:
 def _diff_failed(state: State, event: DiffFailed) -> StepResult:
     if state.phase is Phase.RESOLVING:
         if event.stalled:
-            # It has ended, and this content can never be compared: newer content must get its turn.
-            return _resolve_failed(state, event.message, "not comparable")
+            # It has ended, and this content can never be compared: newer content must get its turn. Whatever
+            # the push has made is looked for from then on.
+            known = state.handle
+            text = known.text if known is not None and known.type == _type(state) else ""
+            state, kept = _with_handle(state, text, _operation(state).id)
+            state, effects = _resolve_failed(state, event.message, "not comparable")
+            return state, (*_committed(kept), *effects)
         return _still_unknown(state, event.message, wait_for=event.awaits or event.refers_to)
     if event.awaits:
         return _awaits_outputs(state, event)
@@ -669,15 +674,22 @@ def _target_of(state: State, operation: Operation) -> Target:
 
 def _keep_handle(state: State, text: str | UnsetType) -> tuple[State, tuple[KeepHandle, ...]]:
     """The state with the handle that the plugin returned, if it did, and the write that keeps it."""
+    known = state.handle
     if text is UNSET:
+        if known is None or not known.lost or known.type != _type(state):
+            return state, ()
+        text = known.text  # what was lost has been looked for
+    return _with_handle(state, text)
+
+
+def _with_handle(state: State, text: str, lost: str = "") -> tuple[State, tuple[KeepHandle, ...]]:
+    view, known = _turn(state).view, state.handle
+    handle = Handle(view.key.partition, view.key.id, _type(state), text, view.now, lost)
+    if known is not None and (known.type, known.text) == (handle.type, text):
+        handle = replace(handle, at=known.at)
+    if handle == known or (known is None and not handle):
         return state, ()
-    view, type = _turn(state).view, _type(state)
-    known = "" if state.handle is None else state.handle.text
-    same_type = state.handle is None or state.handle.type == type
-    if text == known and same_type:
-        return state, ()
-    handle = Handle(view.key.partition, view.key.id, type, text, view.now)
-    return replace(state, handle=handle if text else None), (KeepHandle(handle),)
+    return replace(state, handle=handle if handle else None), (KeepHandle(handle),)
 
 
 def _keep_outputs(state: State, values: dict[str, Any] | UnsetType) -> tuple[State, tuple[KeepOutputs, ...]]:

@@ -28,8 +28,8 @@ class Target(msgspec.Struct, frozen=True):
 
     Attributes:
         handle: the one that the plugin returned last for this asset; empty for none.
-        lost: id of a push whose outcome is unknown, and which may have made something whose handle was never
-            returned; empty for none.
+        lost: id of a push that may have made something whose handle was never returned; named until a diff
+            has an answer, and empty for none.
     """
 
     partition: Partition

@@ -16,8 +16,9 @@ class Handle(msgspec.Struct, frozen=True):
 
     Attributes:
         type: of the asset; a plugin is not given a handle of another type.
-        text: opaque to all but the plugin; no secret, at most `MOST_BYTES` long. Empty to forget it.
+        text: opaque to all but the plugin; no secret, at most `MOST_BYTES` long. Empty for none.
         at: wall-clock seconds since when it is known.
+        lost: id of a push that may have made something that the plugin could not find so far; empty for none.
     """
 
     partition: Partition
@@ -25,6 +26,10 @@ class Handle(msgspec.Struct, frozen=True):
     type: str
     text: str
     at: Moment
+    lost: str = ""
+
+    def __bool__(self) -> bool:
+        return bool(self.text or self.lost)
 
     @property
     def key(self) -> AssetKey:

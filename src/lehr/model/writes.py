@@ -195,7 +195,7 @@ class WriteReleases(msgspec.Struct, frozen=True):
 
 
 class KeepHandle(msgspec.Struct, frozen=True):
-    """Replace an asset's handle, or forget it if its text is empty. Answers None."""
+    """Replace an asset's handle, or forget it if there is nothing in it. Answers None."""
 
     handle: Handle
 

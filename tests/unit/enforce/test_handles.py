@@ -10,6 +10,7 @@ from lehr.enforce.state import (
     Begin,
     Checked,
     Commit,
+    DiffFailed,
     Effect,
     Ended,
     Event,
@@ -113,6 +114,36 @@ def test_a_look_that_finds_nothing_does_not_make_the_handle_forgotten() -> None:
     state, effects = after(State(handle=KNOWN), Begin(view(goal=Goal.ABSENT)), diffed(NO_DIFF))
     assert state.handle == KNOWN
     assert not any(isinstance(write, KeepHandle) for write in written(effects))
+
+
+def test_what_a_push_may_have_made_is_looked_for_until_a_look_has_an_answer() -> None:
+    stalled = DiffFailed("it may exist", "write `import: ID` into intent", stalled=True)
+    events: tuple[Event, ...] = (Begin(view()), StatusReported(Progress.ENDED), stalled)
+    state, effects = after(State(operation=operation()), *events)
+    keep, finish = written(effects)
+    assert keep == KeepHandle(replace(KNOWN, text="", lost="o1"))
+    assert isinstance(finish, Finish)
+    for _ in range(2):
+        state, effects = after(state, Begin(view()))
+        assert isinstance(effects[-1], RunDiff)
+        assert (effects[-1].target.lost, effects[-1].target.handle) == ("o1", "")
+        state, effects = after(state, stalled)
+        assert not any(isinstance(write, KeepHandle) for write in written(effects))
+    found, effects = after(state, Begin(view()), diffed(replace(NO_DIFF, handle="i-1")))
+    assert written(effects)[0] == KeepHandle(KNOWN)
+    assert found.handle == KNOWN
+    nothing, effects = after(state, Begin(view()), diffed(DIFF))
+    assert written(effects)[0] == KeepHandle(replace(KNOWN, text=""))
+    assert nothing.handle is None
+
+
+def test_what_was_lost_of_a_known_asset_does_not_cost_its_handle() -> None:
+    stalled = DiffFailed("it may exist", stalled=True)
+    events: tuple[Event, ...] = (Begin(view()), StatusReported(Progress.ENDED), stalled)
+    state, _ = after(State(operation=operation(), handle=KNOWN), *events)
+    assert state.handle == replace(KNOWN, lost="o1")
+    state, effects = after(state, Begin(view()), diffed(NO_DIFF))
+    assert written(effects)[0] == KeepHandle(KNOWN)
 
 
 def test_the_length_of_a_handle_counts_in_bytes() -> None:

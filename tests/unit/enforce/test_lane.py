@@ -10,13 +10,14 @@ import msgspec
 import pytest
 
 from lehr.base.errors import LehrError, StalledError, TransientError, WaitingError
-from lehr.enforce.intent_readers import RecordingReader
+from lehr.enforce.intent_readers import Observed, RecordingReader
 from lehr.enforce.lane import Lane
 from lehr.enforce.state import Diffed, DiffFailed, StatusReported
-from lehr.model.asset import AssetId, AssetKey, make_asset
+from lehr.model.asset import Asset, AssetId, AssetKey, make_asset
 from lehr.model.diff import NO_DIFF, Change, Diff, Target
 from lehr.model.evolution import Evolution
 from lehr.model.operation import DONE, Operation, Outcome, Progress, Result
+from lehr.model.outputs import OutputNames
 from lehr.model.types import AssetType, Schema
 from lehr.sdk.plugin import AssetPlugin, Push, Reader, Traits
 from lehr.testing.plugins import push_of, target_of
@@ -28,12 +29,13 @@ ASSET = thing("a", "1")
 TARGET = target_of(ASSET)
 OPERATION = push_of(TARGET).operation
 USUAL = Traits()
+AWS_KEY = "AKIA" + "Q7" * 8
 
 
 class NoIntent:
     """An intent in which there is nothing."""
 
-    def asset(self, key: AssetKey, sequence: int) -> None:
+    def asset(self, key: AssetKey, sequence: int) -> Asset | None:
         return None
 
     async def run(self, look: Callable[[], T]) -> T:
@@ -478,6 +480,7 @@ def test_a_plugin_that_never_says_anything_is_not_listened_to() -> None:
         ("x" * 8193, "a handle of 8,193 bytes; at most 8,192"),
         ("a\0b", "not plain text"),
         ("\ud800", "not plain text"),
+        (f"key={AWS_KEY}", "its handle contains an AWS access key"),
     ],
 )
 def test_a_handle_that_cannot_be_kept_is_an_answer_that_is_not_valid(handle: str, why: str) -> None:
@@ -487,3 +490,123 @@ def test_a_handle_that_cannot_be_kept_is_an_answer_that_is_not_valid(handle: str
     found = diffed(answers(Diff(handle=handle)))
     assert isinstance(found, DiffFailed)
     assert why in found.message
+
+
+class Observing(Scripted):
+    """Declares outputs."""
+
+    outputs: ClassVar[Mapping[str, OutputNames]] = {
+        "test.Thing": OutputNames(stable=frozenset({"id", "password"}), changing=frozenset({"load"}))
+    }
+
+
+def observed(outputs: Any) -> Diffed | DiffFailed:
+    async def main() -> Diffed | DiffFailed:
+        tested: Lane[int] = Lane(Observing(answers(Diff(outputs=outputs)), USUAL), VirtualClock(), no_turn)
+        return await tested.diff(TARGET, ASSET, reader())
+
+    return run(main, seed=1)
+
+
+def test_outputs_become_plain_data() -> None:
+    long = "x" * 8000 + "\n\t"
+    found = observed({"id": ("a", 1), "load": {"max": float("inf"), 1: long}})
+    assert isinstance(found, Diffed)
+    assert found.diff.outputs == {"id": ["a", 1], "load": {"max": None, "1": long}}
+    mine: dict[str, Any] = {"id": [1]}
+    found = observed(mine)
+    mine["id"].append(2)
+    assert isinstance(found, Diffed)
+    assert found.diff.outputs == {"id": [1]}, "whatever the plugin does with its own data later"
+
+
+@pytest.mark.parametrize(
+    ("outputs", "why"),
+    [
+        ({"arn": 1}, "it has the output `arn`, and its type has `id`, `load`, `password`"),
+        ({"id": "x" * 9000}, "it has outputs of 9,009 bytes; at most 8,192 are kept"),
+        ({"id": [{"url": f"https://me:{AWS_KEY}@host"}]}, "its output `id/0/url` looks like"),
+        ({"id": "a", "load": {"a/b": AWS_KEY}}, "its output `load/a~1b` looks like an AWS access key"),
+        ({"id": "\ud800"}, "its outputs are not plain data"),
+        ({"id": object()}, "its outputs are not plain data"),
+        (["id"], "its outputs are not plain data"),
+        ({"password": "hunter2"}, "its output `password` looks like a password"),
+    ],
+)
+def test_outputs_that_must_not_be_kept_are_refused_without_being_quoted(outputs: Any, why: str) -> None:
+    found = observed(outputs)
+    assert isinstance(found, DiffFailed)
+    assert why in found.message
+    assert not any(secret in found.message for secret in (AWS_KEY, "hunter2", "xxxx"))
+
+
+def test_outputs_of_a_type_that_declares_none_are_refused() -> None:
+    found = diffed(answers(Diff(outputs={"id": 1})))
+    assert isinstance(found, DiffFailed)
+    assert "the output `id`, and its type has none" in found.message
+
+
+class Needing(AssetPlugin):
+    """Needs an output, and wraps its absence as it likes."""
+
+    types = ("test.Thing",)
+
+    def __init__(self, wraps: Callable[[Exception], Exception]) -> None:
+        self._wraps = wraps
+
+    async def diff(self, target: Target, read: Reader) -> Diff:
+        try:
+            read.output(AssetId("net"), "id")
+        except WaitingError as error:
+            raise self._wraps(error) from error
+        return NO_DIFF
+
+    async def push(self, target: Target, read: Reader, push: Push) -> Outcome:
+        read.output(AssetId("net"), "id")
+        return DONE
+
+
+class NetIntent(NoIntent):
+    """Has one other asset."""
+
+    def asset(self, key: AssetKey, sequence: int) -> Asset | None:
+        return thing("net", "1")
+
+
+def net_reader(values: dict[str, Any]) -> RecordingReader:
+    observed = Observed(OutputNames(stable=frozenset({"id"})), values)
+    return RecordingReader(NetIntent(), registry(), PARTITION, 1, observed=lambda asset: observed)
+
+
+def needed(wraps: Callable[[Exception], Exception], values: dict[str, Any]) -> Diffed | DiffFailed:
+    async def main() -> Diffed | DiffFailed:
+        tested: Lane[int] = Lane(Needing(wraps), VirtualClock(), no_turn)
+        return await tested.diff(TARGET, ASSET, net_reader(values))
+
+    return run(main, seed=1)
+
+
+def test_a_diff_that_needs_an_unknown_output_names_its_asset() -> None:
+    found = needed(lambda error: error, {})
+    assert isinstance(found, DiffFailed)
+    assert found.message == "output `id` of net is not known yet"
+    assert "lehr why net" in found.fix
+    assert (found.awaits, found.stalled) == ((AssetId("net"),), False)
+    assert isinstance(needed(lambda error: error, {"id": 1}), Diffed)
+
+
+@pytest.mark.parametrize("error", [TransientError("no connection"), StalledError("never")])
+def test_an_error_of_the_plugins_own_awaits_nothing(error: Exception) -> None:
+    found = needed(lambda _: error, {})
+    assert isinstance(found, DiffFailed)
+    assert found.awaits == ()
+
+
+def test_a_push_that_needs_an_unknown_output_has_changed_nothing() -> None:
+    async def main() -> Outcome:
+        tested: Lane[int] = Lane(Needing(lambda error: error), VirtualClock(), no_turn)
+        return await tested.push(TARGET, net_reader({}), push_of(TARGET))
+
+    outcome = run(main, seed=1)
+    assert outcome.result is Result.FAILED
+    assert "output `id` of net is not known yet" in outcome.message

@@ -55,7 +55,8 @@ def test_a_push_that_ended_and_cannot_be_compared_does_not_hold_newer_content_up
     state = State(operation=operation())
     state, effects = after(state, Begin(view()), StatusReported(Progress.ENDED), NOT_COMPARABLE)
     assert state.operation is None
-    [commit, again] = effects
+    [keep, commit, again] = effects
+    assert isinstance(keep, Commit)
     assert isinstance(commit, Commit)
     [finish] = commit.writes
     assert isinstance(finish, Finish)

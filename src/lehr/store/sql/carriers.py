@@ -137,7 +137,7 @@ def record_decision(db: Session, write: RecordDecision) -> None:
 
 def keep_handle(db: Session, write: KeepHandle) -> None:
     """Replace or forget an asset's handle."""
-    _keep(db, HANDLE, write.handle, bool(write.handle.text))
+    _keep(db, HANDLE, write.handle, bool(write.handle))
 
 
 def keep_outputs(db: Session, write: KeepOutputs) -> None:

@@ -125,7 +125,7 @@ def _ledger(db: Session, bounds: _Bounds, found: LedgerEntry, columns: tuple[Any
 def _handle(db: Session, bounds: _Bounds, found: Handle, columns: tuple[Any, ...]) -> Iterator[str]:
     if found.asset != columns[0]:
         yield f"it is of asset {found.asset}"
-    if not found.text:
+    if not found:
         yield "it is empty"
 
 

@@ -142,8 +142,9 @@ def the_ledger_keeps_the_last_word(store: Store) -> None:
 
 @RULES.opened
 def the_last_handle_is_kept_until_it_is_forgotten(store: Store) -> None:
-    """One for each asset, whatever became of the asset; an empty one forgets it."""
-    made = [_handle("b", "id 1"), _handle("a", "old"), _handle("a", _ODD), _handle("c", "x")]
+    """One for each asset, whatever became of the asset; one with nothing in it forgets it."""
+    lost = Handle(PARTITION, AssetId("b"), "test.Thing", "", NOW, lost="o1")
+    made = [lost, _handle("a", "old"), _handle("a", _ODD), _handle("c", "x")]
     for handle in (*made, _handle("a", "elsewhere", OTHER)):
         commit(store, KeepHandle(handle))
     hold(store.records.handle(key("a")) == made[2], "a later handle replaces the earlier one")
