@@ -193,7 +193,7 @@ class Planner:
             for slot in slots:
                 slot.lane.add(slot, urgent=False)
             await self._over.wait()
-            slots = [slot for slot in slots if self._knows_more(slot)]
+            slots = [slot for id in tuple(self._missing) if self._knows_more(slot := self._slots[id])]
 
     def _is_new(self, slot: Slot) -> bool:
         return slot.key.id not in self._begun
@@ -203,8 +203,7 @@ class Planner:
 
     def _knows_more(self, slot: Slot) -> bool:
         """Whether outputs that a turn has missed were found since, in another turn; it is then repeated."""
-        missed = self._missing.get(slot.key.id)
-        if missed is None or not missed.out_of_date:
+        if not self._missing[slot.key.id].out_of_date:
             return False
         del self._missing[slot.key.id], self._ended[slot.key.id]
         slot.state = replace(slot.state, condition_key=None)
