@@ -26,6 +26,7 @@ class FixedReader:
         registry: the types that payloads and addons are decoded with.
         reads: ids in the order in which they were read, absent ones included.
         outputs: those of each asset, by id; others are not known yet.
+        output_reads: ids and paths of the outputs that were read, unknown ones included.
     """
 
     def __init__(
@@ -39,6 +40,7 @@ class FixedReader:
         self.registry = registry
         self.reads: list[AssetId] = []
         self.outputs = dict(outputs or {})
+        self.output_reads: list[tuple[AssetId, str]] = []
         self._assets = {asset.id: asset for asset in assets}
         self._incarnation = incarnation
 
@@ -66,6 +68,7 @@ class FixedReader:
     def output(self, id: AssetId, path: str) -> Any:
         if id not in self._assets:
             raise StalledError(f"incarnation {self._incarnation} has no asset {id}")
+        self.output_reads.append((id, path))
         try:
             return copy.deepcopy(value_at(self.outputs.get(id, {}), path))
         except NoSuchValueError:

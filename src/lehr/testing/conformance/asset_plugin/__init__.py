@@ -10,7 +10,8 @@ test makes a fresh `Subject` for each rule and runs it:
 `diffs` holds the rules of diffs, also of production that repairs itself, `pushes` those of pushes
 that end, `interruption` those of pushes that do not, `discovery` those of what is found before
 anything was declared, `conduct` those of what a plugin reports and shows of its own work, `output`
-those of what it shows of production's output, `handles` those of production that makes names of its own.
+those of what it shows of production's output, `handles` those of production that makes names of its own,
+`outputs` those of what other assets read.
 """
 
 from lehr.testing.conformance.asset_plugin import (  # noqa: F401 - each adds its rules
@@ -20,6 +21,7 @@ from lehr.testing.conformance.asset_plugin import (  # noqa: F401 - each adds it
     handles,
     interruption,
     output,
+    outputs,
     pushes,
 )
 from lehr.testing.conformance.asset_plugin.subject import RULES, Rule, Subject

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import traceback
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
@@ -59,6 +59,7 @@ class Subject:
             prints these texts one after the other wherever the plugin may look: streams, logs, answers
             to probes. Left, it is healthy again, or is after a push. None where production prints nothing.
         others: further assets that the plugin reads.
+        outputs: those of `others`, by id.
         secret: a text in the intent that nothing may show; empty for none.
         troubles: each makes a context manager: entered, production cannot be read or written as
             usual (gone, in the way, not permitted, unreachable); left, all is as before.
@@ -81,6 +82,7 @@ class Subject:
     disturb: Callable[[], None]
     observe: Callable[[], object]
     others: tuple[Asset, ...] = ()
+    outputs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     crash: Callable[[], None] | None = None
     talk: Callable[[Sequence[bytes]], AbstractContextManager[object]] | None = None
     secret: str = ""
@@ -120,7 +122,7 @@ class Subject:
 
     def reader(self, asset: Asset) -> FixedReader:
         """Reads an incarnation in which the subject's asset is `asset`."""
-        return FixedReader([asset, *self.others], self.registry)
+        return FixedReader([asset, *self.others], self.registry, outputs=self.outputs)
 
     def begin(self, aim: Aim, *, superseded: bool = False) -> FixedPush:
         """A new push to `aim`, with its own operation, under a newer lease than all before."""
