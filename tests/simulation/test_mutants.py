@@ -49,7 +49,7 @@ HARMLESS = """\
          \"\"\"`item` is due at `due` (monotonic seconds), and not at any earlier set time.\"\"\"
 -        number = next(self._numbers)
 +        number = next(self._numbers) + 0
-         self._due[item] = (due, number)
+         entry = self._due[item] = (due, number, item)
 """
 
 ENDLESS = """\

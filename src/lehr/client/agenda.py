@@ -21,7 +21,7 @@ class Agenda(Generic[T]):
 
     def __init__(self) -> None:
         self._heap: list[tuple[float, int, T]] = []
-        self._due: dict[T, tuple[float, int]] = {}
+        self._due: dict[T, tuple[float, int, T]] = {}  # the entry of the heap that counts
         self._numbers = itertools.count()
         self._sooner = asyncio.Event()
 
@@ -32,12 +32,12 @@ class Agenda(Generic[T]):
     def set(self, item: T, due: float) -> None:
         """`item` is due at `due` (monotonic seconds), and not at any earlier set time."""
         number = next(self._numbers)
-        self._due[item] = (due, number)
-        heapq.heappush(self._heap, (due, number, item))
+        entry = self._due[item] = (due, number, item)
+        heapq.heappush(self._heap, entry)
         if len(self._heap) > 2 * len(self._due) + _SLACK:
-            self._heap = [(due, number, item) for item, (due, number) in self._due.items()]
+            self._heap = list(self._due.values())
             heapq.heapify(self._heap)
-        if self._heap[0][1] == number:
+        if self._heap[0] is entry:
             self._sooner.set()
 
     def bring_forward(self, item: T, due: float) -> None:
@@ -53,9 +53,9 @@ class Agenda(Generic[T]):
     def next_due(self) -> float | None:
         """When the first item is due; None if nothing is."""
         while self._heap:
-            due, number, item = self._heap[0]
-            if self._due.get(item) == (due, number):
-                return due
+            entry = self._heap[0]
+            if self._due.get(entry[2]) is entry:
+                return entry[0]
             heapq.heappop(self._heap)
         return None
 

@@ -53,9 +53,10 @@ class WorkQueue(Generic[T]):
         if item not in self._dirty:
             self._dirty[item] = urgent
             self._queue(item)
-        elif urgent:
+        elif urgent and not self._dirty[item]:
             self._dirty[item] = True
-            self._waiting.hasten(item)
+            if item not in self._taken:
+                self._waiting.hasten(item)
 
     def _queue(self, item: T) -> None:
         if item not in self._taken:

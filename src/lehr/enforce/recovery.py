@@ -7,6 +7,7 @@ released assets are still reported.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping
 
 import msgspec
@@ -18,7 +19,7 @@ from lehr.model.asset import AssetId, AssetKey, Partition
 from lehr.model.damage import DamagedError
 from lehr.model.decision import LEFT
 from lehr.model.handle import Handle
-from lehr.model.operation import Operation
+from lehr.model.operation import LedgerEntry, Operation
 from lehr.model.outputs import Outputs
 from lehr.model.types import Registry
 from lehr.sdk.store import Head, Records, StoredIntent
@@ -46,7 +47,7 @@ def recover(
 ) -> list[Recovered]:
     """Every asset of the newest incarnation, and those departed ones on which work is left."""
     found = {
-        head.id: Recovered(head.id, head.type, head.digest)
+        head.id: Recovered(head.id, sys.intern(head.type), head.digest)
         for head in intent.heads(partition)
         if not registry.inert(head.type)
     }
@@ -56,7 +57,8 @@ def recover(
             # It has left intent, but not yet production or our care, as far as was found.
             item = _departed(intent, registry, AssetKey(partition, standing.asset))
         if item is not None:
-            item.state = State(condition_key=standing.key, next_at=standing.condition.next_at)
+            key = Digest(sys.intern(standing.key))
+            item.state = State(condition_key=key, next_at=standing.condition.next_at)
             found[item.id] = item
     for operation in records.open_operations(partition):
         item = found.get(operation.asset) or _departed(intent, registry, operation.key)
@@ -71,7 +73,7 @@ def recover(
             found[item.id] = item
     for entry in records.ledgers(partition):
         if (item := found.get(entry.asset)) is not None:
-            item.state = replace(item.state, ledger=entry)
+            item.state = replace(item.state, ledger=_sharing(entry, partition, item))
     _recover_handles(found, records.handles(partition))
     _recover_outputs(found, records.outputs(partition))
     for damaged in records.damaged_operations(partition):
@@ -80,6 +82,12 @@ def recover(
             if item is not None:
                 found[id] = replace(item, damage=damaged.error)
     return list(found.values())
+
+
+def _sharing(entry: LedgerEntry, partition: Partition, item: Recovered) -> LedgerEntry:
+    """`entry` with the texts of `item` where they are equal: of a million assets, that is 0.2 GB."""
+    digest = item.digest if item.digest == entry.content_digest else entry.content_digest
+    return replace(entry, partition=partition, asset=item.id, content_digest=digest)
 
 
 def _recover_handles(found: Mapping[AssetId, Recovered], handles: Iterable[Handle]) -> None:

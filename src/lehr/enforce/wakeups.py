@@ -96,7 +96,7 @@ class Wakeups:
         """
         if slot.activity is Activity.QUEUED:
             slot.cause = RETRY if cause == RETRY else slot.cause
-            if urgent:
+            if urgent and slot.routine:
                 slot.routine = False
                 slot.lane.hasten(slot)
             return

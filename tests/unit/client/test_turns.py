@@ -39,11 +39,34 @@ def test_a_routine_turn_that_becomes_urgent_goes_first_and_is_taken_once() -> No
         queue.add(item, urgent=False)
     queue.add(9, urgent=True)
     queue.hasten(2)
-    queue.hasten(9)
-    queue.hasten(7)
     assert len(queue) == 5
     assert [queue.take() for _ in range(5)] == [9, 2, 0, 1, 3]
     assert not queue
+
+
+def test_a_turn_that_has_moved_up_may_be_queued_again_behind_all_others() -> None:
+    queue: TurnQueue[int] = TurnQueue()
+    for item in range(4):
+        queue.add(item, urgent=False)
+    for _ in range(2):
+        queue.hasten(2)
+        assert queue.take() == 2
+        queue.add(2, urgent=False)
+    assert len(queue) == 4
+    assert [queue.take() for _ in range(4)] == [0, 1, 3, 2]
+    assert not queue
+
+
+def test_turns_that_have_all_moved_up_leave_nothing_behind() -> None:
+    queue: TurnQueue[int] = TurnQueue()
+    for item in range(20):
+        queue.add(item, urgent=False)
+    for item in range(20):
+        queue.hasten(item)
+    assert list(queue) == list(range(20))
+    assert [queue.take() for _ in range(len(queue))] == list(range(20))
+    with pytest.raises(IndexError):
+        queue.take()
 
 
 def test_an_empty_queue_gives_nothing() -> None:
