@@ -308,6 +308,8 @@ def _intent(harness: RandomHarness, last: Asset, condition: Condition) -> Iterat
         return
     if condition.status is Status.TURNED_DOWN and witness.turndown(last) is None:
         yield "I7", "its turndown is taken back"
+    elif condition.status is Status.TURNED_DOWN and id in assets and witness.stays(id):
+        yield "I7", "something that stays needs it"
     if witness.releases.governs(id):
         return
     if condition.reason == Reason.AS_INTENDED and harness.profile.gentle and id in assets:
