@@ -164,12 +164,13 @@ class Lane(Generic[T]):
         return True
 
     async def _place_came_free(self) -> bool:
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_PATIENCE_SECONDS if self._places.locked() else None):
-                await self._places.acquire()
-            return True
         if self._places.locked():
-            return False
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_PATIENCE_SECONDS):
+                    await self._places.acquire()
+                return True
+            if self._places.locked():
+                return False
         await self._places.acquire()
         return True
 
