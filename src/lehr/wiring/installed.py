@@ -68,7 +68,12 @@ def plugins(deployment: Deployment) -> list[AssetPlugin]:
     base, state, clock = deployment.base, deployment.state, SystemClock()
     known: list[AssetPlugin] = [
         FilePlugin(
-            base, Threads("file", 8), secrets=secrets(deployment, "file"), protected=protected(deployment)
+            base,
+            Threads("file", 8),
+            secrets=secrets(deployment, "file"),
+            protected=protected(deployment),
+            validating=Threads("file validation", FilePlugin.traits.pushes),
+            clock=clock,
         ),
         CommandPlugin(
             base,

@@ -25,17 +25,13 @@ from lehr.plugins.command.payload import (
     arguments,
 )
 from lehr.plugins.command.process import Launch, Processes, ProcessResult
+from lehr.plugins.environment import small_environment
 from lehr.sdk.plugin import AssetPlugin, Push, Reader, Traits
 from lehr.sdk.secrets import NoSecrets, Secrets, revealed
 
 _AS_INTENDED = 0
 _DIFFERS = 1
 
-_ENVIRONMENT = {
-    "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-    "HOME": "/",
-    "LANG": "C.UTF-8",
-}
 _TO_END = 30.0  # seconds that ending a process, and starting it, may take on top of its time
 
 
@@ -84,7 +80,7 @@ class CommandPlugin(AssetPlugin):
         self._blocking = blocking
         self._processes = Processes(blocking, clock, grace=grace)
         self._secrets = secrets or NoSecrets()
-        self._environment = {name: os.environ.get(name, value) for name, value in _ENVIRONMENT.items()}
+        self._environment = small_environment()
 
     async def diff(self, target: Target, read: Reader) -> Diff:
         """Run `check`. Read-only if the script is."""

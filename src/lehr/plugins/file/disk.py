@@ -13,7 +13,7 @@ import errno
 import fcntl
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from lehr.base.durable import sync
@@ -32,6 +32,10 @@ class EntryKind(enum.StrEnum):
     SYMLINK = "symlink"
     DIRECTORY = "directory"
     OTHER = "fifo, socket or device"
+
+
+class ChangedError(Exception):
+    """A new file was changed by the call that was asked to accept it."""
 
 
 class DiskEntry(NamedTuple):
@@ -106,7 +110,14 @@ def fenced_of(path: str) -> str:
 
 
 def replace(
-    path: str, data: bytes, mode: int, owner: tuple[int, int], kept: tuple[int, int], *, fsync: bool
+    path: str,
+    data: bytes,
+    mode: int,
+    owner: tuple[int, int],
+    kept: tuple[int, int],
+    *,
+    fsync: bool,
+    accept: Callable[[str], None] | None = None,
 ) -> None:
     """Put a file with this content at `path`, atomically.
 
@@ -115,9 +126,12 @@ def replace(
     Args:
         owner: uid and gid that it must have; -1 for any.
         kept: uid and gid that it gets where that is permitted; -1 for any.
+        accept: called with the path of the new file before it takes its place; whatever it raises leaves the
+            old one.
 
     Raises:
         BlockingIOError: another push, of this or another process, is writing this file.
+        ChangedError: `accept` changed the new file.
     """
     temporary = temporary_of(path)
     descriptor = _create_locked(temporary)
@@ -129,6 +143,8 @@ def replace(
         os.fchmod(descriptor, mode)  # after chown, which clears set-user-id bits
         if fsync:
             os.fsync(descriptor)
+        if accept is not None:
+            _require_unchanged(descriptor, temporary, accept)
         os.rename(temporary, path)
     except BaseException:
         with contextlib.suppress(OSError):
@@ -213,6 +229,20 @@ def _write(descriptor: int, data: bytes) -> None:
     view = memoryview(data)
     while view:
         view = view[os.write(descriptor, view) :]
+
+
+def _require_unchanged(descriptor: int, temporary: str, accept: Callable[[str], None]) -> None:
+    """Call `accept`, which must only read: the content that it accepts is the content that is used."""
+    before = os.fstat(descriptor)
+    accept(temporary)
+    after = os.fstat(descriptor)
+    same = (after.st_size, after.st_mtime_ns, after.st_ctime_ns) == (
+        before.st_size,
+        before.st_mtime_ns,
+        before.st_ctime_ns,
+    )
+    if not same or not os.path.samestat(after, os.lstat(temporary)):
+        raise ChangedError(temporary)
 
 
 def _change_owner(descriptor: int, owner: tuple[int, int]) -> None:

@@ -20,6 +20,11 @@ TEMPORARY = ".lehr-tmp"
 FENCED = ".lehr-fenced"
 """The file `x`, taken out of service and not yet removed, is `x.lehr-fenced` next to it."""
 
+PLACE = "{file}"
+"""In `validate`, the path of the new content."""
+
+MOST_VALIDATE_SECONDS = 300.0
+
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _LONGEST_PART = 255
 _LONGEST_NAME = _LONGEST_PART - max(len("." + TEMPORARY), len(FENCED))
@@ -40,6 +45,10 @@ class File(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
         mode: permissions as 3 or 4 octal digits.
         owner, group: names or numbers; left unchanged by default.
         make_parents: create missing parent directories.
+        validate: a program and its arguments, run without a shell before new content takes its place.
+            `{file}` becomes the path of the new content. With an exit code other than 0 the file stays as it
+            is, and the last lines of the output are shown.
+        validate_timeout_seconds: the time that `validate` has until it is killed.
     """
 
     path: Annotated[str, msgspec.Meta(min_length=1, max_length=4000)]
@@ -50,6 +59,8 @@ class File(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     owner: Name | None = None
     group: Name | None = None
     make_parents: bool = True
+    validate: Annotated[tuple[str, ...], msgspec.Meta(min_length=1)] | None = None
+    validate_timeout_seconds: Annotated[float, msgspec.Meta(gt=0, le=MOST_VALIDATE_SECONDS)] = 30.0
 
     def __post_init__(self) -> None:
         if problem := path_problem(self.path):
@@ -59,6 +70,8 @@ class File(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
             raise ValueError("exactly one of `content`, `content_base64` and `content_secret` must be given")
         if self.content_secret is not None and self.permissions & 0o007:
             raise ValueError(f'`mode` {self.mode} lets every user read a secret; write `mode: "0600"`')
+        if self.validate is not None and (problem := _command_problem(self.validate)):
+            raise ValueError(f"`validate` {problem}")
 
     @property
     def data(self) -> bytes:
@@ -98,6 +111,16 @@ def path_problem(path: str) -> str | None:
         return problem
     if parts[-1].endswith((TEMPORARY, FENCED)):
         return f"ends with {TEMPORARY} or {FENCED}, which Lehr reserves"
+    return None
+
+
+def _command_problem(command: Sequence[str]) -> str | None:
+    if not command[0]:
+        return "has no program: its first part is empty"
+    if any("\0" in part for part in command):
+        return "contains a NUL character"
+    if not any(PLACE in part for part in command):
+        return f"does not mention {PLACE}, so it would not see the new content"
     return None
 
 

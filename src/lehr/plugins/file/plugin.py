@@ -2,8 +2,8 @@
 
 Its neighbours: `payload` is what people write; `compare` finds differences; `disk` replaces, moves and
 removes one file, each in a way that survives a crash; `watch` gets notified of changes by the kernel;
-`owners` knows names and numbers; `discovery` drafts intent from
-existing files.
+`owners` knows names and numbers; `validation` runs the command that accepts new content; `discovery` drafts
+intent from existing files.
 """
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ import contextlib
 import errno
 import os
 from collections import deque
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from lehr.base.blocking import Blocking, Tracked
+from lehr.base.clock import Clock, SystemClock
 from lehr.base.errors import LehrError, StalledError, TransientError
 from lehr.base.real_paths import real_entry
 from lehr.model.asset import AssetKey, Partition
@@ -28,6 +29,7 @@ from lehr.plugins.file.compare import changes
 from lehr.plugins.file.disk import DiskEntry, EntryKind
 from lehr.plugins.file.owners import ANY, gid_of, uid_of
 from lehr.plugins.file.payload import FILE, File, Intended
+from lehr.plugins.file.validation import Validation
 from lehr.plugins.file.watch import Watch, WatchedEntry
 from lehr.sdk import plugin
 from lehr.sdk.plugin import AssetPlugin, IndexedDiff, Push, Reader, Traits
@@ -65,6 +67,7 @@ class FilePlugin(AssetPlugin):
       ABSENT removes both.
     * Its outcome is never in doubt for long: `status` waits for the thread that writes, and a push that died
       with Lehr has left at most a temporary file, which the next diff finds.
+    * New content takes its place only once the `validate` command, if any, has accepted it.
     * It never follows a symbolic link at the path, replaces a directory, device or pipe, or shows content.
 
     Args:
@@ -74,6 +77,9 @@ class FilePlugin(AssetPlugin):
             Without it such a crash can leave files empty, which the next diff finds.
         secrets: provides the content of files whose content is a secret.
         protected: folders in which nothing is changed.
+        validating: a pool for pushes that wait for a `validate` command, so that one that hangs delays no
+            other file; closed with the plugin.
+        clock: time, for such commands.
     """
 
     types = (FILE,)
@@ -87,10 +93,15 @@ class FilePlugin(AssetPlugin):
         fsync: bool = True,
         secrets: Secrets | None = None,
         protected: Protected | None = None,
+        validating: Blocking | None = None,
+        clock: Clock | None = None,
     ) -> None:
         self._base = base.absolute()
         self._blocking = blocking
         self._writes = Tracked(blocking)
+        self._validating = validating or blocking
+        self._validated_writes = Tracked(self._validating)
+        self._clock = clock or SystemClock()
         self._watch = Watch()
         self._fsync = fsync
         self._secrets = secrets or NoSecrets()
@@ -144,12 +155,13 @@ class FilePlugin(AssetPlugin):
     async def push(self, target: Target, read: Reader, push: Push) -> Outcome:
         """Compare again, since time has passed, and fix the differences."""
         intended = await self._intended(target, read)
-        await self._writes.run(target.key, self._carry_out, intended, target.goal)
+        writes = self._writes if intended.file.validate is None else self._validated_writes
+        await writes.run(target.key, self._carry_out, intended, target.goal)
         return DONE
 
     async def status(self, operation: Operation) -> Progress:
         """RUNNING while the thread of a push that was cancelled has not returned."""
-        return Progress.RUNNING if self._writes.busy(operation.key) else Progress.ENDED
+        return Progress.RUNNING if self._busy(operation.key) else Progress.ENDED
 
     async def watch(self) -> AsyncIterator[AssetKey]:
         """Keys of assets for whose files the kernel reported an event, except during their pushes.
@@ -157,7 +169,7 @@ class FilePlugin(AssetPlugin):
         The event is then most likely the push, and the file is compared after it in any case.
         """
         async for key in self._watch.keys():
-            if not self._writes.busy(key):
+            if not self._busy(key):
                 yield key
 
     async def discover(self, query: Sequence[str], partition: Partition) -> AsyncIterator[plugin.Found]:
@@ -174,6 +186,10 @@ class FilePlugin(AssetPlugin):
     async def close(self) -> None:
         self._watch.close()
         self._blocking.close()
+        self._validating.close()
+
+    def _busy(self, key: AssetKey) -> bool:
+        return self._writes.busy(key) or self._validated_writes.busy(key)
 
     async def _intended(self, target: Target, read: Reader) -> Intended:
         file = _payload(target, read)
@@ -225,7 +241,7 @@ class FilePlugin(AssetPlugin):
                 fix="remove it by hand, or choose another path",
             )
         if goal is Goal.PRESENT:
-            self._replace(held, intended, found)
+            self._replace(path, held, intended, found)
             return
         if goal is Goal.FENCED and found is not None:
             disk.move_aside(held)
@@ -258,12 +274,30 @@ class FilePlugin(AssetPlugin):
                 fix="choose a path outside of it",
             )
 
-    def _replace(self, path: str, intended: Intended, found: DiskEntry | None) -> None:
+    def _replace(self, path: str, held: str, intended: Intended, found: DiskEntry | None) -> None:
         file = intended.file
         kept = (ANY, ANY) if found is None or found.kind is not EntryKind.FILE else (found.uid, found.gid)
         owner = (uid_of(file.owner), gid_of(file.group))
-        disk.replace(path, intended.data, file.permissions, owner, kept, fsync=self._fsync)
-        disk.remove(disk.fenced_of(path))
+        disk.replace(
+            held,
+            intended.data,
+            file.permissions,
+            owner,
+            kept,
+            fsync=self._fsync,
+            accept=self._accept(path, file),
+        )
+        disk.remove(disk.fenced_of(held))
+
+    def _accept(self, path: str, file: File) -> Callable[[str], None] | None:
+        """Checks new content of `file`, given the path that holds it; None if nothing checks it."""
+        if file.validate is None:
+            return None
+        validation = Validation(
+            file.validate, file.validate_timeout_seconds, str(self._base), file.content_secret is not None
+        )
+        # The folder that is held has no name in another process.
+        return lambda new: validation.require(path, disk.real(new), self._clock)
 
     def _path(self, file: File) -> str:
         return os.path.join(self._base, file.path)
@@ -312,6 +346,13 @@ def errors_of(path: str) -> Iterator[None]:
     """
     try:
         yield
+    except disk.ChangedError as error:
+        raise StalledError(
+            f"`validate` of {path} changed the new content",
+            code="FIL115",
+            why="the file must have the content that is intended",
+            fix="use a command that only reads; the file has not been changed",
+        ) from error
     except OSError as error:
         kind, fix = _FIXES.get(error.errno or 0, (TransientError, ""))
         raise kind(

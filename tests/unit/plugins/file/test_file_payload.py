@@ -112,3 +112,24 @@ def test_the_payload_does_not_import_its_plugin() -> None:
         "assert not {'asyncio', 'subprocess', 'lehr.plugins.file.plugin'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize(
+    ("command", "problem"),
+    [
+        (["nginx", "-t"], r"does not mention \{file\}"),
+        (["", "{file}"], "no program"),
+        (["cat\0", "{file}"], "NUL"),
+        ([], "length >= 1"),
+        ("nginx -t -c {file}", "array"),
+    ],
+    ids=repr,
+)
+def test_a_validation_that_would_not_see_the_content_is_refused(command: object, problem: str) -> None:
+    with pytest.raises(msgspec.ValidationError, match=problem):
+        load(path="a", content="", validate=command)
+    assert load(path="a", content="", validate=["nginx", "-tc", "{file}"]).validate == (
+        "nginx",
+        "-tc",
+        "{file}",
+    )
