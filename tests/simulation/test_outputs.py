@@ -43,7 +43,10 @@ class Cloud:
         loads: an output of everything, which changes.
         made_with: what each was made with.
         made: everything that was made or changed, in order.
+        looking: how long a look takes after everything was read, by asset id.
         late: ids of what has its outputs later than its diff is empty.
+        silent: ids of what has a diff without outputs.
+        looks: ids of what was looked at, in order.
         seconds: how long a push takes.
     """
 
@@ -52,6 +55,7 @@ class Cloud:
         self.loads: dict[str, int] = {}
         self.made_with: dict[str, tuple[Any, ...]] = {}
         self.made: list[str] = []
+        self.looking: dict[str, float] = {}
         self.late: set[str] = set()
         self.silent: set[str] = set()
         self.looks: list[str] = []
@@ -87,6 +91,7 @@ class CloudPlugin(AssetPlugin):
             outputs = UNSET
         intended = None if target.goal is Goal.ABSENT else self._intended(target, read)
         observed = cloud.made_with.get(id) if there else None
+        await self.clock.sleep(cloud.looking.get(id, 0.0))
         changes = () if intended == observed else (Change("made with", intended, observed),)
         return Diff(changes, outputs=outputs)
 
@@ -326,17 +331,36 @@ def test_assets_that_need_each_others_outputs_are_named(tmp_path: Path) -> None:
 
 def test_a_push_does_not_begin_with_outputs_that_have_changed_since_its_diff(tmp_path: Path) -> None:
     async def scenario(tested: CloudPlane) -> None:
-        cloud = tested.cloud
-        await tested.publish(net("net"), subnet("sub", "net"))
+        cloud, order = tested.cloud, {DEPENDS_ON: DependsOn(assets=["net"])}
+        await tested.publish(net("net"), subnet("sub", "net", addons=order))
         await tested.clock.sleep(10)
-        order = {DEPENDS_ON: DependsOn(assets=["net"])}
         cloud.ids["net"] = "another"
-        # The checks of `sub` look at `net`, whose own turn finds the other id at about the same time.
-        await tested.publish(net("net"), subnet("sub", "net", value="2", addons=order))
+        cloud.looking["net"] = 3.0
         tested.hint("net")
+        await tested.clock.sleep(1)
+        # Its checks look at `net` until after the turn of `net` has found the other id.
+        await tested.publish(net("net"), subnet("sub", "net", value="2", addons=order))
         await tested.clock.sleep(20)
         assert cloud.made_with["sub"] == ("2", "another")
         assert cloud.made.count("sub") == 2
+
+    play(tmp_path, scenario)
+
+
+def test_an_output_that_changes_during_the_first_look_of_its_reader_is_not_missed(tmp_path: Path) -> None:
+    async def scenario(tested: CloudPlane) -> None:
+        cloud = tested.cloud
+        cloud.make("net", ("1",))
+        cloud.make("sub", ("1", "net-0"))
+        await tested.publish(net("net"))
+        await tested.clock.sleep(10)
+        cloud.looking["sub"] = 3.0
+        await tested.publish(net("net"), subnet("sub", "net"))
+        await tested.clock.sleep(1)
+        cloud.ids["net"] = "another"
+        tested.hint("net")
+        await tested.clock.sleep(20)
+        assert cloud.made_with["sub"] == ("1", "another")
 
     play(tmp_path, scenario)
 
