@@ -12,6 +12,7 @@ from lehr.base.blocking import Inline
 from lehr.base.chance import Chance
 from lehr.base.clock import Clock
 from lehr.checks import CHECKS, TYPES
+from lehr.cli.describe import _document, _history
 from lehr.dry_run.candidate import CandidateIntent
 from lehr.dry_run.planner import Planned, Planner
 from lehr.model.addons import DEPENDS_ON, TURNDOWN, DependsOn, Turndown
@@ -22,6 +23,7 @@ from lehr.model.operation import DONE, Outcome
 from lehr.model.outputs import OutputNames
 from lehr.model.types import AssetType
 from lehr.query.compare import changes_between
+from lehr.query.describe import describe
 from lehr.query.explain import explain
 from lehr.query.partition_view import Reading
 from lehr.sdk.plugin import AssetPlugin, Push, Reader, Traits
@@ -163,6 +165,9 @@ class CloudPlane:
     def reason(self, id: str) -> str:
         return self.plane.condition(id).reason
 
+    def reading(self) -> Reading:
+        return Reading(self.plane.store, PARTITION, self.clock.now(), self.plane.registry.inert)
+
     def outputs(self, id: str) -> Any:
         found = self.plane.store.records.outputs_of(AssetKey(PARTITION, AssetId(id)))
         return None if found is None else found.values
@@ -191,7 +196,7 @@ def test_an_asset_is_made_as_soon_as_it_can_be_and_not_before(tmp_path: Path) ->
         condition = tested.plane.condition("sub")
         assert (condition.status, condition.reason) == (Status.WAITING, "OutputUnknown")
         assert condition.message == "output `load` of net is not known yet"
-        reading = Reading(tested.plane.store, PARTITION, tested.clock.now(), tested.plane.registry.inert)
+        reading = tested.reading()
         assert [link.row.id for link in explain(reading, "lower").chain] == ["sub", "net"]
         await tested.clock.sleep(30)
         assert tested.cloud.made == ["net", "sub", "lower"]
@@ -361,6 +366,22 @@ def test_an_output_that_changes_during_the_first_look_of_its_reader_is_not_misse
         tested.hint("net")
         await tested.clock.sleep(20)
         assert cloud.made_with["sub"] == ("1", "another")
+
+    play(tmp_path, scenario)
+
+
+def test_a_description_shows_outputs_and_since_when(tmp_path: Path) -> None:
+    async def scenario(tested: CloudPlane) -> None:
+        await tested.publish(net("net"), net("other"))
+        await tested.clock.sleep(10)
+        tested.cloud.loads["net"] = 7
+        tested.hint("net")
+        await tested.clock.sleep(120)
+        found = describe(tested.reading(), tested.plane.registry, "net")
+        shown = list(_history(found, tested.clock.now()))
+        id = tested.cloud.ids["net"]
+        assert shown[1:4] == ["  outputs    since 2m ago", f"    id: {id}", "    load: 7"]
+        assert _document(found)["outputs"] == {"id": id, "load": 7}
 
     play(tmp_path, scenario)
 

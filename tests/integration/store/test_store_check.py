@@ -16,13 +16,17 @@ from lehr.model.attempt import Attempt, Publication
 from lehr.model.control import AuditEntry, ControlKind
 from lehr.model.damage import Damage
 from lehr.model.decision import Reservation
+from lehr.model.handle import Handle
 from lehr.model.incarnation import Candidate, SourceRevision
 from lehr.model.operation import DONE
+from lehr.model.outputs import Outputs
 from lehr.model.types import AnyReference, AssetType, Registry
 from lehr.model.writes import (
     Admit,
     Adopt,
     Audit,
+    KeepHandle,
+    KeepOutputs,
     Prune,
     Pruned,
     Publish,
@@ -118,6 +122,8 @@ def grow(store: Store) -> None:
         gone = gone.plus(commit(store, gone.rest))
     for number in range(3):
         commit(store, RecordDecision(decision("d", f"Turn{number}")))
+    kept = KeepHandle(Handle(PARTITION, AssetId("a"), THING, "id-1", NOW))
+    store.commit([kept, KeepOutputs(Outputs(PARTITION, AssetId("a"), THING, {"id": "id-1"}, NOW))])
     assert gone.incarnations == 2  # 3 and 5; 1 is read by the open push, 2 is pinned, 4 is applied
 
 
@@ -234,6 +240,15 @@ DAMAGES = {
     "UPDATE reservation SET operation = 'o1'": ["a share of limit is held by operation o1"],
     "UPDATE ledger SET body = replace(body, '\"content\":4', '\"content\":9')": ["ledger b of one"],
     "UPDATE ledger SET body = 'odd' WHERE asset = 'b'": ["ledger b of one cannot be read"],
+    "UPDATE handle SET asset = 'b'": ["handle b of one contradicts"],
+    "UPDATE handle SET body = replace(body, '\"id-1\"', '\"\"')": ["handle a of one contradicts"],
+    "UPDATE outputs SET asset = 'b'": ["outputs b of one contradicts"],
+    "UPDATE outputs SET body = replace(body, '{\"id\":\"id-1\"}', '{}')": ["outputs a of one contradicts"],
+    "UPDATE outputs SET body = 'odd'": ["outputs a of one cannot be read"],
+    "UPDATE outputs SET partition = 'odd'": [
+        "outputs a of odd belongs to another row",
+        "partition odd has no row of its own",
+    ],
     "UPDATE decision SET asset = 'b' WHERE number = 1": ["decision 1 of one contradicts"],
     "UPDATE decision SET body = replace(body, '\"governing\":1', '\"governing\":9')": ["decision 1 of one"],
     "UPDATE standing SET key = 'odd' WHERE asset = 'a'": ["standing a of one contradicts"],
@@ -289,6 +304,9 @@ DAMAGES = {
     "UPDATE standing SET since = since + 1 WHERE asset = 'a'": ["the time since which asset a of one has"],
     "UPDATE reservation SET at = at + 1": ["the share of limit that o2 holds is damaged"],
     "UPDATE ledger SET content = content - 1 WHERE asset = 'a'": ["the ledger of asset a of one is damaged"],
+    "UPDATE outputs SET body = replace(body, 'id-1', 'id-2')": [
+        "the record of the outputs of asset a of one is damaged"
+    ],
     "UPDATE control SET lifted_at = 5 WHERE id = 'c1'": ["control c1 is damaged"],
     "UPDATE control SET body = replace(body, 'because', 'why not') WHERE id = 'c1'": [
         "control c1 is damaged"

@@ -211,7 +211,11 @@ HANDLE = Table(
     "handle", "partition", "asset", "body", description="the handle of asset {asset} of {partition}"
 )
 OUTPUTS = Table(
-    "outputs", "partition", "asset", "body", description="the outputs of asset {asset} of {partition}"
+    "outputs",
+    "partition",
+    "asset",
+    "body",
+    description="the record of the outputs of asset {asset} of {partition}",
 )
 DECISION = Table(
     "decision", "number", "partition", "asset", "body", description="decision {number} on asset {asset}"
