@@ -117,7 +117,7 @@ async def _drafts(
     from lehr import wiring
     from lehr.base.clock import SystemClock
     from lehr.cli.deployment import deployment_of
-    from lehr.cli.logs import configure_logs
+    from lehr.cli.run_log import configure_logs
     from lehr.dry_run.drafts import drafts_of
 
     configure_logs(verbose=False, as_json=False)

@@ -56,7 +56,7 @@ def controller(target: str, types: tuple[str, ...], workers: int, verbose: bool,
     The module is also searched for in the current folder. Exits with 0 on SIGTERM.
     """
     from lehr.base.log import configure_now
-    from lehr.cli.logs import configure_logs
+    from lehr.cli.run_log import configure_logs
 
     reconciler = load(target)
     configure_logs(verbose=verbose, as_json=log_json)

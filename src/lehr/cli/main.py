@@ -47,6 +47,7 @@ SECTIONS: Mapping[str, Mapping[str, Lazy]] = {
         "types": Lazy("lehr.cli.types:types", "List the types of assets and addons."),
         "explain": Lazy("lehr.cli.types:explain", "Describe a type or one of its fields."),
         "diff": Lazy("lehr.cli.diff:diff", "Compare two incarnations, or an incarnation with the workspace."),
+        "logs": Lazy("lehr.cli.logs:logs", "Show what the programs of an asset print."),
         "wait": Lazy("lehr.cli.wait:wait", "Wait until assets have converged."),
         "serve": Lazy("lehr.cli.serve:serve", "Serve intent and status over HTTP."),
         "controller": Lazy("lehr.cli.controller:controller", "Run your own controller."),

@@ -83,7 +83,7 @@ async def _planned_with(generation: Generation, directory: Path, state: Path | N
     from lehr.base.clock import SystemClock
     from lehr.cli.deployment import deployment_of
     from lehr.cli.diagnostics import show
-    from lehr.cli.logs import configure_logs
+    from lehr.cli.run_log import configure_logs
     from lehr.cli.validate import beside, claims_beside, require_valid, show_notes
     from lehr.cli.working_tree import look_at
     from lehr.dry_run.candidate import CandidateIntent

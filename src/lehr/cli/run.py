@@ -118,7 +118,7 @@ def run(
 
     from lehr.cli.deployment import deployment_of
     from lehr.cli.foreground_run import Hangup, run_on, run_once
-    from lehr.cli.logs import configure_logs
+    from lehr.cli.run_log import configure_logs
     from lehr.cli.shutdown import run_until_ended
 
     _require_consistent(once, timeout, listen, signed_by)

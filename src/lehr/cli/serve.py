@@ -51,7 +51,7 @@ def serve(listen: str, names: tuple[str, ...]) -> None:
 
     Exits with 0 on SIGTERM, and on SIGHUP if it was started from a terminal.
     """
-    from lehr.cli.logs import configure_logs
+    from lehr.cli.run_log import configure_logs
     from lehr.cli.shutdown import run_until_ended
 
     configure_logs(verbose=False, as_json=False)

@@ -20,7 +20,7 @@ Imports are inside the functions, because commands that only read must not pay f
 """
 
 from lehr.wiring.deployment import MEMO_FILE, STATE_FILE, Deployment
-from lehr.wiring.installed import checks, known_types, plugins, registry, secrets
+from lehr.wiring.installed import checks, known_types, plugins, program_logs, registry, secrets
 from lehr.wiring.plane import generation, look_up, parts
 from lehr.wiring.sources import past, primary_source, require_location, source
 from lehr.wiring.stores import (
@@ -52,6 +52,7 @@ __all__ = [
     "past",
     "plugins",
     "primary_source",
+    "program_logs",
     "registry",
     "registry_of",
     "require_location",

@@ -12,9 +12,12 @@ from lehr.wiring.deployment import Deployment
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
+    from pathlib import Path
 
+    from lehr.model.asset import AssetKey
     from lehr.model.types import Registry
     from lehr.sdk.check import CheckPlugin
+    from lehr.sdk.logs import ProgramLog
     from lehr.sdk.plugin import AssetPlugin
     from lehr.sdk.protected import Protected
     from lehr.sdk.secrets import Secrets
@@ -99,6 +102,14 @@ def plugins(deployment: Deployment) -> list[AssetPlugin]:
     ]
     known.extend(_installed_plugins(deployment, {name for plugin in known for name in plugin.types}))
     return known
+
+
+def program_logs(state: Path, key: AssetKey, type: str) -> list[ProgramLog] | None:
+    """The logs that programs of an asset write on this machine; None if assets of its type have none."""
+    from lehr.plugins.process.logs import logs
+    from lehr.plugins.process.payload import PROCESS
+
+    return logs(state.resolve() / "supervisor", key) if type == PROCESS else None
 
 
 def checks() -> list[CheckPlugin]:

@@ -46,6 +46,7 @@ import os, signal, socket, sys
 if os.environ.get("STUBBORN"):
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
 if os.environ.get("DIES"):
+    sys.stdout.write("reading settings\n")
     sys.stderr.write("cannot read settings\nline 7 is wrong\n")
     sys.exit(int(os.environ["DIES"]))
 healthy = not os.environ.get("SICK")
@@ -237,7 +238,7 @@ def test_a_roll_stops_at_the_first_replica_that_ends_and_says_what_it_said(site:
     assert outcome.result is Result.FAILED
     assert "replica 0" in outcome.message
     assert "exit status 3" in outcome.message
-    assert "cannot read settings | line 7 is wrong" in outcome.message
+    assert "stderr: cannot read settings | line 7 is wrong; stdout: reading settings" in outcome.message
     assert site.pids()[1] == before[1]
     assert get(ports + 1) == "1"
     site.apply(web(ports, version="3"))

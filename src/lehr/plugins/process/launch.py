@@ -1,4 +1,4 @@
-"""Becomes a program: reads what to run from a JSON file, notes its own pid, and executes it.
+"""Becomes a program: reads what to run from a JSON file, notes its own pid and start, and executes it.
 
 supervisord runs this file with a bare interpreter (`-I -S`), so it imports only the standard library and
 starts in some 10 ms. The program keeps the pid; the note of pid and start time lets Lehr identify what a
@@ -21,6 +21,7 @@ def main(path: str) -> None:
         document = json.load(file)
     command, environment = document["command"], document["environment"]
     _note(document["record"], document["marks"])
+    _note_start(document["record"].removesuffix(".run"))
     for ignored in (signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(ignored, signal.SIG_DFL)  # Python ignores them, and that would be inherited
     try:
@@ -55,6 +56,29 @@ def _note(path: str, marks: "dict[str, str]") -> None:
         os.replace(new, path)
     except OSError as error:  # the environment shows the same, for most programs
         sys.stderr.write(f"lehr: cannot note the process in {path}: {error.strerror}\n")
+
+
+def _note_start(path: str) -> None:
+    """Append when the program starts, and where its logs end; unlike runs, it survives a new definition."""
+    start: dict[str, object] = {"at": time.time()}
+    for stream in ("stdout", "stderr"):
+        try:
+            log = os.stat(f"{path}.{stream}.log")
+            start[stream] = (log.st_ino, log.st_size)
+        except OSError:
+            start[stream] = (0, 0)
+    starts: list[object] = []
+    try:
+        with open(f"{path}.starts", encoding="ascii") as noted:
+            starts += json.load(noted)
+    except (OSError, ValueError, TypeError):
+        pass  # the first start, or damage
+    try:
+        with open(f"{path}.starts.new", "w", encoding="ascii") as file:
+            json.dump([*starts[1 - _LAST_RUNS :], start], file)
+        os.replace(f"{path}.starts.new", f"{path}.starts")
+    except OSError as error:
+        sys.stderr.write(f"lehr: cannot note the start in {path}.starts: {error.strerror}\n")
 
 
 def _former(path: str, boot: str) -> "tuple[list[dict[str, float]], int]":

@@ -101,7 +101,7 @@ class RollingPush:
 
         Raises:
             StalledError: the program or its directory does not exist.
-            TransientError: it failed; the message gives the reason, with the last lines of stderr.
+            TransientError: it failed; the message gives the reason, with the last lines of stderr and stdout.
         """
         if step.action is Action.STOP:
             await self._clear(step.index)
@@ -134,7 +134,7 @@ class RollingPush:
                 f"replica {replica.index} did not become healthy in {replica.start_timeout:.3g} s: {failure}"
             )
             raise TransientError(
-                what, code="PRO107", why=await self._stderr(supervisord, replica.index, mark)
+                what, code="PRO107", why=await self._written(supervisord, replica.index, mark)
             )
 
     async def _repair(self, replica: Replica, step: ReplicaStep) -> None:
@@ -257,17 +257,16 @@ class RollingPush:
     async def _ended(
         self, supervisord: Supervisord, index: int, mark: LogMark, found: dict[str, Any] | None
     ) -> TransientError:
-        how, stderr = await self._site.run(supervisord.complaint, self._key, index, mark, self._hidden)
+        how, written = await self._site.run(supervisord.complaint, self._key, index, mark, self._hidden)
         if not how and found is not None:
             how = found["spawnerr"]
         ended = f"replica {index} ended right after its start"
-        return TransientError(
-            f"{ended} ({how})" if how else ended, code="PRO112", why=f"stderr: {stderr}" if stderr else ""
-        )
+        return TransientError(f"{ended} ({how})" if how else ended, code="PRO112", why=written)
 
-    async def _stderr(self, supervisord: Supervisord, index: int, mark: LogMark) -> str:
-        _, stderr = await self._site.run(supervisord.complaint, self._key, index, mark, self._hidden)
-        return f"stderr: {stderr}" if stderr else ""
+    async def _written(self, supervisord: Supervisord, index: int, mark: LogMark) -> str:
+        """The last lines of stderr and stdout since `mark`."""
+        _, written = await self._site.run(supervisord.complaint, self._key, index, mark, self._hidden)
+        return written
 
 
 def check_runnable(replica: Replica, inherited: Mapping[str, str]) -> None:

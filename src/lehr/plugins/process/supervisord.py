@@ -5,6 +5,7 @@
     <state>/supervisor/<group>/assets/<asset>/<index>.json     read by the launcher
     <state>/supervisor/<group>/assets/<asset>/<index>.run      which processes it became, written by `launch`
     <state>/supervisor/<group>/assets/<asset>/<index>.std{out,err}.log
+    <state>/supervisor/<group>/assets/<asset>/<index>.starts   where the logs of its last runs begin
 
 Only its owner can access the folder: environments may hold secrets. supervisord runs in it, and
 all paths in the configuration are relative to it (or to `/proc/self/cwd`, where supervisord would
@@ -69,6 +70,7 @@ files=/proc/self/cwd/assets/*/*.ini
 class LogMark(msgspec.Struct, frozen=True):
     """Lengths of the logs at one moment, to read later additions."""
 
+    stdout: int
     stderr: int
     supervisord: int
 
@@ -189,16 +191,22 @@ class Supervisord:
 
     def mark_logs(self, key: AssetKey, index: int) -> LogMark:
         """The current lengths of the logs."""
-        stderr = self.directory / "assets" / asset_name(key) / f"{index}.stderr.log"
-        return LogMark(_size(stderr), _size(self.directory / "supervisord.log"))
+        stdout, stderr = (_size(self._log(key, index, stream)) for stream in ("stdout", "stderr"))
+        return LogMark(stdout, stderr, _size(self.directory / "supervisord.log"))
 
     def complaint(
         self, key: AssetKey, index: int, since: LogMark, hidden: Hidden = NOTHING_HIDDEN
     ) -> tuple[str, str]:
-        """How the program last ended since `since`, and the last lines that it wrote to stderr."""
+        """How the program last ended since `since`, and the last lines that it wrote to stderr and stdout."""
         end = last_end(self.directory, program_name(key, index), since.supervisord)
-        log = self.directory / "assets" / asset_name(key) / f"{index}.stderr.log"
-        return end, one_line(_tail(log, since.stderr, hidden))[-_TAIL_CHARACTERS:]
+        written = {
+            stream: one_line(_tail(self._log(key, index, stream), start, hidden))[-_TAIL_CHARACTERS:]
+            for stream, start in (("stderr", since.stderr), ("stdout", since.stdout))
+        }
+        return end, "; ".join(f"{stream}: {text}" for stream, text in written.items() if text)
+
+    def _log(self, key: AssetKey, index: int, stream: str) -> Path:
+        return self.directory / "assets" / asset_name(key) / f"{index}.{stream}.log"
 
     def _start(self) -> None:
         _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -8,7 +8,7 @@ import sys
 
 PROGRAM = """
 import asyncio, warnings
-from lehr.cli.logs import configure_logs
+from lehr.cli.run_log import configure_logs
 
 configure_logs(verbose=False, as_json=True)
 
