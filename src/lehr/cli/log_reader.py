@@ -48,7 +48,7 @@ class RotatedFile:
         """Inodes of the files of the last `read`, in the order in which they were written."""
 
     def read(self) -> Iterator[tuple[LogPosition, bytes]]:
-        """What was written since the last call; at the first call, everything that is kept."""
+        """Blocks written since the last call; at the first call, everything that is kept."""
         unread = self._unread()
         self.files = tuple(_inode(file) for file in unread)
         for number, file in enumerate(unread):

@@ -48,6 +48,8 @@ SECTIONS: Mapping[str, Mapping[str, Lazy]] = {
         "explain": Lazy("lehr.cli.types:explain", "Describe a type or one of its fields."),
         "diff": Lazy("lehr.cli.diff:diff", "Compare two incarnations, or an incarnation with the workspace."),
         "logs": Lazy("lehr.cli.logs:logs", "Show what the programs of an asset print."),
+        "events": Lazy("lehr.cli.events:events", "Show what happened to assets, and follow it."),
+        "audit": Lazy("lehr.cli.events:audit", "List the commands that people gave."),
         "wait": Lazy("lehr.cli.wait:wait", "Wait until assets have converged."),
         "serve": Lazy("lehr.cli.serve:serve", "Serve intent and status over HTTP."),
         "controller": Lazy("lehr.cli.controller:controller", "Run your own controller."),
@@ -87,7 +89,21 @@ SECTIONS: Mapping[str, Mapping[str, Lazy]] = {
 
 
 READING = frozenset(
-    {"status", "why", "get", "describe", "blame", "graph", "types", "explain", "diff", "wait", "controller"}
+    {
+        "audit",
+        "events",
+        "status",
+        "why",
+        "get",
+        "describe",
+        "blame",
+        "graph",
+        "types",
+        "explain",
+        "diff",
+        "wait",
+        "controller",
+    }
 )
 """Commands that can read from a server."""
 
