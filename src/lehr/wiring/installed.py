@@ -66,6 +66,7 @@ def plugins(deployment: Deployment) -> list[AssetPlugin]:
     from lehr.plugins.command.plugin import CommandPlugin
     from lehr.plugins.database.plugin import DatabasePlugin
     from lehr.plugins.file.plugin import FilePlugin
+    from lehr.plugins.file.symlinks import SymlinkPlugin
     from lehr.plugins.process.plugin import ProcessPlugin
 
     base, state, clock = deployment.base, deployment.state, SystemClock()
@@ -78,6 +79,7 @@ def plugins(deployment: Deployment) -> list[AssetPlugin]:
             validating=Threads("file validation", FilePlugin.traits.pushes),
             clock=clock,
         ),
+        SymlinkPlugin(base, Threads("symlink", 8), protected=protected(deployment)),
         CommandPlugin(
             base,
             state / "commands",

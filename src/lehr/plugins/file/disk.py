@@ -156,6 +156,17 @@ def replace(
         sync_directory(path)
 
 
+def link(path: str, target: str) -> None:
+    """Put a symbolic link to `target` at `path`, atomically."""
+    temporary = temporary_of(path)
+    os.symlink(target, temporary)
+    try:
+        os.rename(temporary, path)
+    except BaseException:
+        remove(temporary)
+        raise
+
+
 def move_aside(path: str) -> None:
     """Take `path` out of service: it stays in its folder as `fenced_of(path)`."""
     os.rename(path, fenced_of(path))
@@ -180,7 +191,7 @@ def _create_locked(temporary: str) -> int:
     with the process. Never writes to a file that another program put there, as that program may hold it open.
     """
     for _ in range(_TRIES):
-        _remove_leftover(temporary)
+        remove_leftover(temporary)
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
         try:
             descriptor = os.open(temporary, flags, 0o600)
@@ -200,7 +211,12 @@ def _create_locked(temporary: str) -> int:
     raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN), temporary)
 
 
-def _remove_leftover(temporary: str) -> None:
+def remove_leftover(temporary: str) -> None:
+    """Remove what an unfinished push has left.
+
+    Raises:
+        BlockingIOError: a push is still writing it.
+    """
     kind = kind_of(temporary)
     if kind is None:
         return

@@ -1,4 +1,4 @@
-"""The payload of `lehr.File`."""
+"""The payloads of `lehr.File` and `lehr.Symlink`."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from lehr.model.types import AssetType
 from lehr.sdk.secrets import SecretValue
 
 FILE = "lehr.File"
+SYMLINK = "lehr.Symlink"
 
 TEMPORARY = ".lehr-tmp"
 """The file `x` is written as `.x.lehr-tmp` next to it and then renamed."""
@@ -86,6 +87,28 @@ class File(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
         return int(self.mode, 8)
 
 
+class Symlink(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One symbolic link of the machine that Lehr runs on.
+
+    Attributes:
+        path: where the link is; absolute, or relative to the base directory of the deployment; with neither
+            `.` nor `..`. Parent directories may be symbolic links.
+        target: where it leads, exactly as stored in the link; a relative one starts from the directory of the
+            link. It need not exist.
+        make_parents: create missing parent directories.
+    """
+
+    path: Annotated[str, msgspec.Meta(min_length=1, max_length=4000)]
+    target: Annotated[str, msgspec.Meta(min_length=1, max_length=4000)]
+    make_parents: bool = True
+
+    def __post_init__(self) -> None:
+        if problem := path_problem(self.path):
+            raise ValueError(f"`path` {problem}")
+        if _CONTROL.search(self.target):
+            raise ValueError("`target` has a control character")
+
+
 class Intended(NamedTuple):
     """An intended file, with its content if that is a secret."""
 
@@ -132,8 +155,8 @@ def _length_problem(parts: Sequence[str]) -> str | None:
     return None
 
 
-def _claims(file: File) -> Iterator[str]:
-    yield f"file:{file.path}"
+def _claims(entry: File | Symlink) -> Iterator[str]:
+    yield f"file:{entry.path}"
 
 
-TYPES = (AssetType(FILE, File, claims=_claims),)
+TYPES = (AssetType(FILE, File, claims=_claims), AssetType(SYMLINK, Symlink, claims=_claims))

@@ -9,24 +9,23 @@ intent from existing files.
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import errno
 import os
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from lehr.base.blocking import Blocking, Tracked
 from lehr.base.clock import Clock, SystemClock
-from lehr.base.errors import LehrError, StalledError, TransientError
-from lehr.base.real_paths import real_entry
+from lehr.base.errors import LehrError, StalledError
 from lehr.model.asset import AssetKey, Partition
 from lehr.model.diff import NO_DIFF, Diff, Goal, Target
 from lehr.model.operation import DONE, Operation, Outcome, Progress
 from lehr.plugins.file import discovery, disk
 from lehr.plugins.file.compare import changes
 from lehr.plugins.file.disk import DiskEntry, EntryKind
+from lehr.plugins.file.errors import errors_of
+from lehr.plugins.file.folders import make_folder, require_unprotected
 from lehr.plugins.file.owners import ANY, gid_of, uid_of
 from lehr.plugins.file.payload import FILE, File, Intended
 from lehr.plugins.file.validation import Validation
@@ -225,9 +224,9 @@ class FilePlugin(AssetPlugin):
             if not any(changes(path, intended, goal)):
                 return
             if goal is Goal.PRESENT:
-                self._make_folder(path, intended.file)
+                make_folder(self._protected, path, always=intended.file.make_parents)
             with disk.held(path) as held:
-                self._require_unprotected(path, disk.real(held))
+                require_unprotected(self._protected, path, disk.real(held))
                 self._put(path, held, intended, goal)
 
     def _put(self, path: str, held: str, intended: Intended, goal: Goal) -> None:
@@ -251,28 +250,6 @@ class FilePlugin(AssetPlugin):
         disk.remove(disk.temporary_of(held))
         if self._fsync:
             disk.sync_directory(held)
-
-    def _make_folder(self, path: str, file: File) -> None:
-        directory = os.path.dirname(path)
-        self._require_unprotected(path, real_entry(path))
-        if file.make_parents:
-            os.makedirs(directory, exist_ok=True)
-        elif not os.path.isdir(directory):
-            raise StalledError(
-                f"directory {directory} does not exist",
-                code="FIL108",
-                why="`make_parents` is false",
-                fix="create the directory, or set `make_parents: true`",
-            )
-
-    def _require_unprotected(self, path: str, real: str) -> None:
-        if why := self._protected.why(real):
-            raise StalledError(
-                f"{path} is in {why}",
-                code="FIL109",
-                why="anyone who can write there controls what Lehr enforces, or which programs git runs",
-                fix="choose a path outside of it",
-            )
 
     def _replace(self, path: str, held: str, intended: Intended, found: DiskEntry | None) -> None:
         file = intended.file
@@ -311,50 +288,3 @@ def _payload(target: Target, read: Reader) -> File:
             fix="use a turndown, which fences and removes it",
         )
     return read.payload(target.id, File)
-
-
-# --- errors of the system about a path -------------------------------------------
-
-_FIXES: dict[int, tuple[type[LehrError], str]] = {
-    errno.EACCES: (
-        StalledError,
-        "run Lehr as a user that may do this, or change the directory's permissions",
-    ),
-    errno.EPERM: (StalledError, "run Lehr as a user that may do this; look for an immutable attribute"),
-    errno.EROFS: (StalledError, "mount the file system for writing, or choose another path"),
-    errno.ENOTDIR: (StalledError, "a part of the path is not a directory: remove it, or choose another path"),
-    errno.EEXIST: (StalledError, "a part of the path is not a directory: remove it, or choose another path"),
-    errno.EISDIR: (StalledError, "a directory is in the way: remove it by hand, or choose another path"),
-    errno.ENAMETOOLONG: (StalledError, "choose a shorter path"),
-    errno.ELOOP: (StalledError, "symbolic links on the path form a loop: fix them"),
-    errno.EAGAIN: (
-        TransientError,
-        "another push is writing this file; this one continues when the other has ended",
-    ),
-    errno.ENOSPC: (TransientError, "free space or inodes on this file system; the old file is intact"),
-    errno.EDQUOT: (TransientError, "free some of the quota; the old file is intact"),
-}
-
-
-@contextlib.contextmanager
-def errors_of(path: str) -> Iterator[None]:
-    """Translate the system's errors about `path`.
-
-    Raises:
-        StalledError: it must be fixed.
-        TransientError: it may go away without a fix.
-    """
-    try:
-        yield
-    except disk.ChangedError as error:
-        raise StalledError(
-            f"`validate` of {path} changed the new content",
-            code="FIL115",
-            why="the file must have the content that is intended",
-            fix="use a command that only reads; the file has not been changed",
-        ) from error
-    except OSError as error:
-        kind, fix = _FIXES.get(error.errno or 0, (TransientError, ""))
-        raise kind(
-            f"{path} cannot be kept as intended", code="FIL104", why=error.strerror or str(error), fix=fix
-        ) from error

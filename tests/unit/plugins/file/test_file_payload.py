@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lehr.base.digest import canonical
-from lehr.plugins.file.payload import File, path_problem
+from lehr.plugins.file.payload import File, Symlink, path_problem
 
 
 def load(**fields: Any) -> File:
@@ -133,3 +133,17 @@ def test_a_validation_that_would_not_see_the_content_is_refused(command: object,
         "-tc",
         "{file}",
     )
+
+
+@pytest.mark.parametrize(
+    ("path", "target", "problem"),
+    [
+        ("a/../b", "c", "`..`"),
+        ("a", "", "length >= 1"),
+        ("a", "c\nd", "`target` has a control"),
+        ("a/", "c", "empty"),
+    ],
+)
+def test_links_that_cannot_be_made_are_refused(path: str, target: str, problem: str) -> None:
+    with pytest.raises(msgspec.ValidationError, match=problem):
+        msgspec.convert({"path": path, "target": target}, Symlink)
