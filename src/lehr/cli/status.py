@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import click
+
 from lehr.cli import documents, formatting, terminal
 from lehr.cli.active_run import run_state
 from lehr.cli.command import command
+from lehr.cli.main import DIFFERENCES
 from lehr.cli.named_server import named_server
 from lehr.cli.output import show_text
 from lehr.cli.overview_text import held_back_line, overview_document, run_line
@@ -19,15 +22,22 @@ from lehr.query.run_state import RunState
 
 
 @command()
+@click.option(
+    "--exit-code",
+    is_flag=True,
+    help=f"Exit with {DIFFERENCES} unless a `lehr run` is active, the newest commit is published, and all "
+    "assets are settled.",
+)
 @reading_options("text", "json", "yaml")
-def status(form: str) -> None:
+def status(exit_code: bool, form: str) -> None:
     """Show whether a `lehr run` is active, whether the newest commit is published, and the status of assets.
 
-    Exits with 0 whatever the status is. For scripts, use `lehr wait --timeout 0s`.
+    Without --exit-code it exits with 0 whatever the status is. `lehr wait` waits for a status.
 
     Examples:
         lehr status
         lehr status -o json
+        lehr status --exit-code > /dev/null || echo "not as intended"
     """
     folder = state_folder()
     report, run = running_report(folder), run_state()
@@ -35,6 +45,14 @@ def status(form: str) -> None:
         overview = survey(reading)
         lines = _lines(reading, overview, report, run, named_server() or str(folder))
         show_text(form, lines, lambda: _document(overview, report, run))
+    if exit_code and not as_intended(overview, run):
+        raise click.exceptions.Exit(DIFFERENCES)
+
+
+def as_intended(overview: Overview, run: RunState) -> bool:
+    """True while an active `lehr run` keeps all assets settled at the newest commit."""
+    in_force = overview.newest is not None and not overview.not_published
+    return run.active and not run.standby and in_force and not overview.unsettled
 
 
 def _document(overview: Overview, report: dict[str, Any] | None, run: RunState) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import msgspec
 
 from lehr.base.errors import LehrError, TransientError
 from lehr.base.log import Log
-from lehr.control.commands import approved, control_of, lifted, pruned_summary, require_overridable
+from lehr.control.commands import approved, control_of, lifted, pruned_summary, require_overridable, summary
 from lehr.control.messages import (
     AnyRequest,
     Approve,
@@ -156,7 +156,9 @@ class Commander:
                 refused.message, code="CTL106", fix="see `lehr get incarnations` for the ones that are kept"
             )
         await self._enforcer.controls_changed(control.selector, f"{control.kind} by {actor}")
-        return CommandResult(True, _summary(control, len(ids)), assets=tuple(ids), content={"id": control.id})
+        return CommandResult(
+            True, summary(control, _count(len(ids))), assets=tuple(ids), content={"id": control.id}
+        )
 
     def _governing_assets(self, sequence: int) -> list[Asset]:
         return list(self._store.intent.assets(self._partition, sequence, self._governing))
@@ -235,12 +237,6 @@ def _result_of(attempt: Attempt) -> CommandResult:
         assets=attempt.changed,
         content=msgspec.to_builtins(attempt),
     )
-
-
-def _summary(control: Control, count: int) -> str:
-    until = "" if control.expires_at is None else ", for a limited time"
-    at = "" if control.incarnation is None else f" to incarnation {control.incarnation}"
-    return f"{control.kind}{at} set for {control.selector}: {_count(count)}{until}"
 
 
 def _count(number: int) -> str:

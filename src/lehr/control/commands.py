@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Sequence
 
+from lehr.base.clock import iso
 from lehr.base.errors import LehrError
 from lehr.control.messages import Approve, Controlling, Freeze, Lift, Override, Pause, Pin
 from lehr.model.asset import Asset, AssetId, Partition
@@ -94,6 +95,14 @@ def approved(control: Control, request: Approve, waiting: Decision | None) -> Co
         expires_at=control.expires_at,
         diff_digest=digest,
     )
+
+
+def summary(control: Control, assets: str) -> str:
+    """The control, its assets and its end, on one line. `assets` is how many it selects: `4 assets`."""
+    what = f"{control.kind} of {control.check}" if control.check else str(control.kind)
+    at = "" if control.incarnation is None else f" to incarnation {control.incarnation}"
+    until = "" if control.expires_at is None else f" until {iso(control.expires_at)}"
+    return f"{what}{at} set on {assets} ({control.selector}){until}"
 
 
 def require_overridable(check: str, governing: Sequence[Asset]) -> None:

@@ -57,6 +57,11 @@ def test_events_are_shown_oldest_first_and_followed(folder: Path) -> None:
         assert following.wait(30) == 130
 
 
+def test_the_status_of_production_that_nobody_keeps_has_exit_code_3(folder: Path) -> None:
+    assert "assets      1 Converged" in lehr("status").stdout
+    assert "assets      1 Converged" in lehr("status", "--exit-code", code=3).stdout
+
+
 def test_the_audit_shows_who_commanded_what(folder: Path, tmp_path: Path) -> None:
     assert "no commands" in lehr("audit").stderr
     entry = AuditEntry(
@@ -64,7 +69,7 @@ def test_the_audit_shows_who_commanded_what(folder: Path, tmp_path: Path) -> Non
         actor="ana",
         command="freeze",
         arguments={"selector": "motd", "reason": "a busy day", "seconds": None},
-        result="freeze set for id=motd: 1 asset",
+        result="freeze set on 1 asset (id=motd)",
     )
     store = wiring.open_store(tmp_path / "state", None, read_only=False)
     store.commit([Audit(HELLO, entry)])
@@ -72,7 +77,7 @@ def test_the_audit_shows_who_commanded_what(folder: Path, tmp_path: Path) -> Non
     [_titles, line] = lehr("audit", "-o", "wide").stdout.splitlines()
     assert line.split() == [
         *("1970-01-01T00:00:01Z", "ana", "freeze", "selector=motd", 'reason="a', "busy", 'day"'),
-        *("freeze", "set", "for", "id=motd:", "1", "asset"),
+        *("freeze", "set", "on", "1", "asset", "(id=motd)"),
     ]
     [document] = json.loads(lehr("audit", "-o", "json").stdout)
     assert (document["actor"], document["arguments"]["reason"]) == ("ana", "a busy day")

@@ -1,12 +1,17 @@
-"""What `lehr status` says of how much history is kept."""
+"""What `lehr status` says of how much history is kept, and when production is as intended."""
 
 from __future__ import annotations
 
 import msgspec
 import pytest
 
+from lehr.base.digest import Digest
 from lehr.cli.documents import of_run_state
-from lehr.cli.status import history_line
+from lehr.cli.status import as_intended, history_line
+from lehr.model.asset import Partition
+from lehr.model.attempt import Attempt, Publication
+from lehr.model.incarnation import Incarnation
+from lehr.query.overview import Group, Overview
 from lehr.query.run_state import History, RunState
 
 DEFAULT = History(seconds=90 * 86_400.0, incarnations=1000)
@@ -41,3 +46,37 @@ def test_it_is_in_the_document_with_rfc_3339_times() -> None:
         "incarnations": 1000,
         "pruned_at": "1970-01-01T00:00:00.000000Z",
     }
+
+
+SHOP, NONE = Partition("shop"), Digest("")
+GOOD = Overview(
+    newest=Incarnation(SHOP, 2, NONE, NONE, (), NONE, NOW, 1),
+    attempt=Attempt(partition=SHOP, at=NOW, publication=Publication.PUBLISHED, sources=(), sequence=2),
+    counts={"Converged": 1},
+    groups=(),
+    controls=(),
+    held_back=(),
+    operations=(),
+)
+ACTIVE = RunState(active=True, now=NOW)
+
+
+def but(**changes: object) -> Overview:
+    return msgspec.structs.replace(GOOD, **changes)
+
+
+@pytest.mark.parametrize(
+    ("overview", "run", "expected"),
+    [
+        (GOOD, ACTIVE, True),
+        (GOOD, RunState(active=False, now=NOW), False),
+        (GOOD, msgspec.structs.replace(ACTIVE, standby="another process enforces it"), False),
+        (but(newest=None), ACTIVE, False),
+        (but(attempt=msgspec.structs.replace(GOOD.attempt, publication=Publication.REFUSED)), ACTIVE, False),
+        (but(groups=(Group("Waiting", "Because", 1, (), None),)), ACTIVE, False),
+    ],
+)
+def test_the_exit_code_says_whether_an_active_run_keeps_everything_as_intended(
+    overview: Overview, run: RunState, expected: bool
+) -> None:
+    assert as_intended(overview, run) is expected

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from lehr.base.errors import LehrError
 from lehr.checks.calendar import Calendar, Window
 from lehr.checks.rate_limit import RateLimit
-from lehr.control.commands import require_overridable
-from lehr.model.asset import Asset, AssetId, make_asset
-from lehr.model.selector import Selector
+from lehr.control.commands import require_overridable, summary
+from lehr.model.asset import Asset, AssetId, Partition, make_asset
+from lehr.model.control import Control, ControlKind
+from lehr.model.selector import Selector, parse_selector
 
 
 def calendar(id: str, *, override: bool) -> Asset:
@@ -47,3 +50,31 @@ def test_a_check_that_cannot_be_overridden_is_refused(check: str) -> None:
     assert error.code == "CTL115"
     assert check in error.what
     assert error.fix.startswith("can be overridden: office-hours;")
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields", "expected"),
+    [
+        (ControlKind.FREEZE, {}, "freeze set on 4 assets (id=web/*)"),
+        (ControlKind.PIN, {"incarnation": 3}, "pin to incarnation 3 set on 4 assets (id=web/*)"),
+        (
+            ControlKind.OVERRIDE,
+            {"check": "office-hours", "expires_at": 7200.0},
+            "override of office-hours set on 4 assets (id=web/*) until 1970-01-01T02:00:00Z",
+        ),
+    ],
+)
+def test_the_answer_names_what_was_set_on_what_and_until_when(
+    kind: ControlKind, fields: dict[str, Any], expected: str
+) -> None:
+    control = Control(
+        id="c1",
+        kind=kind,
+        partition=Partition("shop"),
+        selector=parse_selector("web/*"),
+        reason="because",
+        actor="ana",
+        at=0.0,
+        **fields,
+    )
+    assert summary(control, "4 assets") == expected
