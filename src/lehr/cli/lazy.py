@@ -21,9 +21,21 @@ class Lazy(NamedTuple):
 class LazyGroup(Group):
     """Commands in sections, each imported when it is called."""
 
-    def __init__(self, *args: Any, sections: Mapping[str, Mapping[str, Lazy]], **kwargs: Any) -> None:
-        """`sections` has all commands, in the order in which `--help` shows them."""
+    def __init__(
+        self,
+        *args: Any,
+        sections: Mapping[str, Mapping[str, Lazy]],
+        foreign: Mapping[str, str] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """Makes the group.
+
+        Args:
+            sections: all commands, in the order in which `--help` shows them.
+            foreign: commands of other tools, and what to do in Lehr instead.
+        """
         super().__init__(*args, **kwargs)
+        self._foreign = foreign or {}
         self._sections = sections
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -41,6 +53,8 @@ class LazyGroup(Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0]
         if not name.startswith("-") and name not in self.list_commands(ctx):
+            if answer := self._foreign.get(name):
+                raise click.UsageError(f"Lehr has no command {name!r}. {answer}", ctx)
             import difflib  # slow to import, and only needed for typos
 
             close = difflib.get_close_matches(name, self.list_commands(ctx), n=1)

@@ -88,6 +88,28 @@ SECTIONS: Mapping[str, Mapping[str, Lazy]] = {
 """All commands, in the order in which `lehr --help` shows them."""
 
 
+FOREIGN: Mapping[str, str] = {
+    "apply": "In Lehr: commit the change; `lehr run` applies it. `lehr plan` shows it first.",
+    "deploy": "In Lehr: commit the change; `lehr run` applies it. `lehr plan` shows it first.",
+    "up": "In Lehr: `lehr run` brings production to its intended state and keeps it there.",
+    "start": "In Lehr: `lehr run` brings production to its intended state and keeps it there.",
+    "create": "In Lehr: declare the asset in a file and commit it; `lehr init` creates a workspace.",
+    "edit": "In Lehr: edit the file that declares the asset (see `lehr blame ASSET`), or use `lehr set`.",
+    "destroy": "In Lehr: give the asset the addon `lehr.Turndown` and commit; absence removes nothing.",
+    "delete": "In Lehr: give the asset the addon `lehr.Turndown` and commit; absence removes nothing.",
+    "down": "In Lehr: give the asset the addon `lehr.Turndown` and commit; absence removes nothing.",
+    "rollout": "In Lehr: `lehr wait` waits until assets have converged; `lehr rollback` pins earlier intent.",
+    "undo": "In Lehr: `lehr rollback SELECTOR` pins the previous incarnation.",
+    "history": "In Lehr: `lehr get incarnations`, `lehr get operations ASSET` and `lehr events` show it.",
+    "import": "In Lehr: `lehr adopt` drafts intent from what exists; `lehr run` adopts what matches it.",
+    "refresh": "In Lehr: production is compared continuously; `lehr sync` checks the source now.",
+    "ps": "In Lehr: `lehr get assets` lists assets with their status.",
+    "list": "In Lehr: `lehr get assets` lists assets with their status.",
+    "top": "In Lehr: `lehr status` shows the overall status, and `lehr events -f` what happens.",
+}
+"""Commands of kubectl, terraform, docker and nomad, and what to do in Lehr instead."""
+
+
 READING = frozenset(
     {
         "audit",
@@ -126,6 +148,7 @@ class Commands(LazyGroup):
 @click.command(
     cls=Commands,
     sections=SECTIONS,
+    foreign=FOREIGN,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(__version__, message="%(prog)s %(version)s")
