@@ -49,9 +49,10 @@ def test_it_is_in_the_document_with_rfc_3339_times() -> None:
 
 
 SHOP, NONE = Partition("shop"), Digest("")
+PUBLISHED = Attempt(partition=SHOP, at=NOW, publication=Publication.PUBLISHED, sources=(), sequence=2)
 GOOD = Overview(
     newest=Incarnation(SHOP, 2, NONE, NONE, (), NONE, NOW, 1),
-    attempt=Attempt(partition=SHOP, at=NOW, publication=Publication.PUBLISHED, sources=(), sequence=2),
+    attempt=PUBLISHED,
     counts={"Converged": 1},
     groups=(),
     controls=(),
@@ -72,7 +73,7 @@ def but(**changes: object) -> Overview:
         (GOOD, RunState(active=False, now=NOW), False),
         (GOOD, msgspec.structs.replace(ACTIVE, standby="another process enforces it"), False),
         (but(newest=None), ACTIVE, False),
-        (but(attempt=msgspec.structs.replace(GOOD.attempt, publication=Publication.REFUSED)), ACTIVE, False),
+        (but(attempt=msgspec.structs.replace(PUBLISHED, publication=Publication.REFUSED)), ACTIVE, False),
         (but(groups=(Group("Waiting", "Because", 1, (), None),)), ACTIVE, False),
     ],
 )
