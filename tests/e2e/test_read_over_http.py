@@ -137,6 +137,8 @@ COMMANDS = {
     "why hello/page": ("text", "json", "yaml"),
     "why --all": ("text", "json", "yaml"),
     "status": ("json", "yaml"),
+    "audit": ("table", "wide", "json", "yaml"),
+    "audit --limit 1": ("json",),
     "types": FORMS[""],
     "types --incarnation 1": ("json",),
     "explain lehr.Process": ("text", "json", "yaml"),

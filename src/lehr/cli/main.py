@@ -113,7 +113,6 @@ FOREIGN: Mapping[str, str] = {
 READING = frozenset(
     {
         "audit",
-        "events",
         "status",
         "why",
         "get",
