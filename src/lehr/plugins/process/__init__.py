@@ -9,6 +9,7 @@ replicas and their content.
     observe.py       replicas as they run now     procfs.py   reads /proc
     supervisord.py   one supervisord              rpc.py      its XML-RPC over a Unix socket
     rolling_push.py  carries the steps out        health.py   health probes
+    reload.py        what a process has reloaded
     launch.py        becomes the program          plugin.py   the asset plugin
 
 Architecture invariants: running replicas are observed from processes, never remembered; supervisord and its

@@ -21,9 +21,12 @@ def main(path: str) -> None:
         document = json.load(file)
     command, environment = document["command"], document["environment"]
     _note(document["record"], document["marks"])
-    _note_start(document["record"].removesuffix(".run"))
     for ignored in (signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(ignored, signal.SIG_DFL)  # Python ignores them, and that would be inherited
+    if "limit" in document:  # of a command, and effective even if Lehr is killed while it runs
+        signal.setitimer(signal.ITIMER_REAL, document["limit"])
+    else:
+        _note_start(document["record"].removesuffix(".run"))
     try:
         os.chdir(document["directory"])
         os.execvpe(command[0], command, environment)

@@ -40,6 +40,7 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
         content: what the process was started with, or what supervisord is about to start; empty if neither
             applies, or if it is unknown.
         version, ports: what the running process was started with; empty like `content`.
+        loaded: what it read at its start or its last reload; empty if it reloads nothing, or if unknown.
         launching: True until the process has become the program.
         since: start of the last run, in clock ticks since boot; 0 if unknown.
         restarts: when supervisord started it again after it had ended, in ascending wall-clock seconds;
@@ -53,6 +54,7 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
     pid: int | None = None
     age: float = 0.0
     content: str = ""
+    loaded: str = ""
     version: str = ""
     ports: tuple[int, ...] = ()
     launching: bool = False

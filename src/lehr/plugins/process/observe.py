@@ -16,6 +16,7 @@ from lehr.model.asset import AssetKey
 from lehr.plugins.process import launch, procfs, rpc
 from lehr.plugins.process.observation import LeftBehind, Observation, Program, State
 from lehr.plugins.process.ownership import Marks, Ownership, read_note
+from lehr.plugins.process.reload import command_runs, reloaded
 from lehr.plugins.process.render import asset_name, program_name
 from lehr.plugins.process.supervisord import COMMAND, last_end
 
@@ -96,14 +97,16 @@ def observe(root: Path, assets: Mapping[int, ObserveRequest]) -> dict[int, Obser
 
 
 def underway(root: Path, key: AssetKey) -> bool:
-    """True while a process of the asset `key` ends as asked, or has not become its program yet.
+    """True while a process of the asset `key` ends as asked, is reloaded, or is not yet its program.
 
     Raises:
         TransientError: a supervisord does not answer.
     """
     asset = seek(root, key)
     return any(
-        program.state is State.STOPPING or (program.pid is not None and _launching(program.pid))
+        program.state is State.STOPPING
+        or (program.pid is not None and _launching(program.pid))
+        or command_runs(root / program.group / "assets" / asset_name(key), program.index)
         for program in _programs(root, asset, _ask(root, asset))
     )
 
@@ -216,15 +219,17 @@ def _program(directory: Path, key: AssetKey, index: int, answer: dict[str, Any] 
         restarts = tuple(note.restarts)
         how = last_end(directory, program_name(key, index)) if restarts else ""
         found = replace(found, since=note.process.start, restarts=restarts, ended=how)
-    if answer is None or pid is None:
+    if answer is None or pid is None or process is None:
         comes = _defined_marks(document) if state in (State.EXITED, State.BACKOFF) else {}
-        return replace(found, content=comes.get(procfs.CONTENT, ""))
+        return replace(found, content=comes.get(procfs.CONTENT, ""), loaded=comes.get(procfs.LOADED, ""))
     marks = _defined_marks(document) if known is None else known
+    again = reloaded(files, index, process)
     return replace(
         found,
         launching=known is None,
         age=float(max(0, answer["now"] - answer["start"])),
         content=marks.get(procfs.CONTENT, ""),
+        loaded=marks.get(procfs.LOADED, "") if again is None else again,
         version=marks.get(procfs.VERSION, ""),
         ports=_ports(marks),
     )

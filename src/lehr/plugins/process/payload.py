@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -22,6 +22,7 @@ _VARIABLE = re.compile(r"[^=\0]+")
 PLACEHOLDER = re.compile(r"\{(\{?)(port|port\.[A-Za-z0-9_-]+|replica|directory)\}(\}?)")
 
 Argument = Annotated[str, msgspec.Meta(max_length=32_768, pattern=r"^[^\0]*$")]
+Signal = Literal["SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM", "SIGUSR1", "SIGUSR2", "SIGWINCH"]
 Seconds = Annotated[float, msgspec.Meta(gt=0, le=3600)]
 
 
@@ -40,9 +41,9 @@ class Port(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Process(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A long-running program, kept running in a number of replicas.
 
-    In `command`, the values of `environment` and `health_url`, `{port}` (or `{port.NAME}`), `{replica}` and
-    `{directory}` are replaced with the replica's own; `{{port}}` becomes `{port}`, and any other brace is
-    kept.
+    In `command`, `reload_command`, the values of `environment` and `health_url`, `{port}` (or `{port.NAME}`),
+    `{replica}` and `{directory}` are replaced with the replica's own; `{{port}}` becomes `{port}`, and any
+    other brace is kept.
 
     Attributes:
         command: program and arguments; no shell reads them.
@@ -64,6 +65,11 @@ class Process(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
         restart_on: ids of assets whose change rolls the replicas (for example a configuration file). They are
             dependencies: they are pushed first. One that is turned down is removed first, and then the
             replicas are rolled.
+        reload_on: ids of assets whose change reloads the replicas, which keep running. Otherwise like
+            `restart_on`.
+        reload_signal: sent to a replica's process to reload it; SIGHUP by default.
+        reload_command: program and arguments, run instead of a signal, with the replica's environment and
+            directory, and the pid of its process in MAINPID. The push fails if it does not exit with 0.
         version: a name for this content. A change rolls the replicas.
     """
 
@@ -79,6 +85,9 @@ class Process(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     directory: Argument = ""
     group: str = ""
     restart_on: list[Followed] = []
+    reload_on: list[Followed] = []
+    reload_signal: Signal | None = None
+    reload_command: list[Argument] = []
     version: str = ""
 
     def __post_init__(self) -> None:
@@ -102,8 +111,19 @@ class Process(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
             )
         if self.health_url and not self.health_url.startswith("http://"):
             yield "`health_url` must start with http://"
+        yield from self._reload_problems()
         yield from self._port_problems()
         yield from self._placeholder_problems()
+
+    def _reload_problems(self) -> Iterator[str]:
+        for name in sorted(set(self.reload_on).intersection(self.restart_on)):
+            yield f"`restart_on` and `reload_on` both name {name}; a change of it either restarts or reloads"
+        if self.reload_signal and self.reload_command:
+            yield "`reload_signal` and `reload_command` exclude each other; keep one"
+        if self.reload_command and not self.reload_command[0]:
+            yield "`reload_command` starts with an empty string; name a program"
+        if (self.reload_signal or self.reload_command) and not self.reload_on:
+            yield "nothing is ever reloaded: name the assets whose change reloads the replicas in `reload_on`"
 
     def _port_problems(self) -> Iterator[str]:
         names: set[str] = set()
@@ -126,7 +146,7 @@ class Process(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
         if len(self.ports) == 1:
             known.add("port")
         plain = [value for value in self.environment.values() if isinstance(value, str)]
-        for text in (*self.command, *plain, self.health_url):
+        for text in (*self.command, *self.reload_command, *plain, self.health_url):
             for match in PLACEHOLDER.finditer(text):
                 name = match.group(2)
                 if name not in known and not (match.group(1) and match.group(3)):

@@ -1,9 +1,9 @@
 """Differences, and the order in which they are fixed. Pure.
 
 The order: missing replicas start first, in ascending order, since that gains capacity and tries new content
-before any serving replica is touched; then unhealthy replicas, then old content one by one; superfluous
-replicas are removed last, highest index first. A step whose ports are still held by a replica whose turn has
-not come waits for that replica.
+before any serving replica is touched; then unhealthy replicas, then reloads, then old content one by one;
+superfluous replicas are removed last, highest index first. A step whose ports are still held by a replica
+whose turn has not come waits for that replica.
 """
 
 from __future__ import annotations
@@ -22,11 +22,15 @@ LOOK_AGAIN = 0.5
 """Seconds after which restarting replicas are checked again."""
 
 
+_LOADED = "/loaded"
+
+
 class Action(enum.StrEnum):
     """The action of a step on one replica."""
 
     START = "start"
     REPAIR = "repair"
+    RELOAD = "reload"
     ROLL = "roll"
     STOP = "stop"
     REMOVE = "remove"
@@ -73,7 +77,8 @@ def differences(
     recovering = recovers(intended, observation, health)
     serving = {index for index in observation.indices() if _serves(observation, index)}
     down = {index for index, word in health.items() if word is not Health.HEALTHY}
-    touched = {replica.index for replica in intended if _touched(replica, changes)} & serving
+    restarted = [change for change in changes if not change.path.endswith(_LOADED)]
+    touched = {replica.index for replica in intended if _touched(replica, restarted)} & serving
     return Diff(
         bounded(changes, "replicas"),
         Effects(
@@ -130,7 +135,7 @@ def steps(
         if action is not None:
             by_action[action].append(replica.index)
     by_action[Action.REMOVE] = [index for index in descending if index >= len(intended)]
-    order = (Action.START, Action.REPAIR, Action.ROLL, Action.REMOVE)
+    order = (Action.START, Action.REPAIR, Action.RELOAD, Action.ROLL, Action.REMOVE)
     pending = [ReplicaStep(action, index) for action in order for index in by_action[action]]
     return _in_port_order(pending, intended, observation)
 
@@ -186,6 +191,8 @@ def _replica_changes(replica: Replica, observation: Observation, health: Health)
         return [Change(f"{path}/content", short(replica.content), short(home.content) or "unknown")]
     if any(item.index == replica.index for item in observation.left_behind):
         return [Change(f"{path}/former", None, "running")]
+    if home.loaded != replica.loaded:  # before health, which what it loads may restore
+        return [Change(f"{path}{_LOADED}", short(replica.loaded) or None, short(home.loaded) or None)]
     if health is not Health.HEALTHY:
         return [Change(f"{path}/health", "healthy", str(health))]
     return []
@@ -197,7 +204,9 @@ def _action(replica: Replica, observation: Observation, health: Health) -> Actio
         return None
     if not _serves(observation, replica.index):
         return Action.START
-    return Action.REPAIR if changes[0].path.endswith("/health") else Action.ROLL
+    actions = {_LOADED: Action.RELOAD, "/health": Action.REPAIR}
+    found = (action for ending, action in actions.items() if changes[0].path.endswith(ending))
+    return next(found, Action.ROLL)
 
 
 def _home(replica: Replica, observation: Observation) -> Program | None:

@@ -43,6 +43,7 @@ _ENDS_SOON = 2.0  # seconds: most processes need less to end or to start, so no 
 _DOING = {
     Action.START: "starting replica {index}",
     Action.REPAIR: "waiting for replica {index} to be healthy",
+    Action.RELOAD: "reloading replica {index}",
     Action.ROLL: "rolling replica {index}",
     Action.STOP: "stopping replica {index}",
     Action.REMOVE: "removing replica {index}",
@@ -54,11 +55,12 @@ class ProcessPlugin(AssetPlugin):
 
     * Production is processes. Each carries marks, in a note and in its environment, with its asset, its
       replica and the content that it was started with; nothing else is remembered.
-    * A diff names replicas that are missing, too many, of other content or unhealthy. Its effects have the
-      replicas and the version before and after, which balancers and schemas wait for.
+    * A diff names replicas that are missing, too many, of other content, unhealthy, or have something to
+      reload. Its effects have the replicas and the version before and after, which balancers and schemas wait
+      for.
     * A push handles a few replicas at a time: it ends the old process and everything left of it, starts the
-      new one under a supervisord, and waits until that is healthy; it stops at the first that is not. FENCED
-      stops replicas and keeps them defined, ABSENT removes them.
+      new one under a supervisord (or only reloads it), and waits until that is healthy; it stops at the first
+      that is not. FENCED stops replicas and keeps them defined, ABSENT removes them.
     * Its outcome is looked up: `status` waits for the call that a cancelled push had begun, and for processes
       that end or become their programs; the next diff finds whatever a push that died with Lehr has left.
     * It never starts a replica while a process of the same replica lives, ends a process without its marks,
@@ -253,12 +255,14 @@ def _intended(target: Target, read: Reader, base: str) -> list[Replica]:
         raise StalledError(f"a {PROCESS} cannot be brought to the goal {target.goal}", code="PRO105")
     if target.goal is not Goal.PRESENT:
         return []
-    digests: list[Digest] = []
-    for name in payload.restart_on:
-        asset = read.asset(AssetId(name))
-        if asset is not None:  # otherwise it was removed: as if `restart_on` did not name it
-            digests.append(digest((asset.type, asset.document()["payload"])))
-    return render(payload, target.partition, base, digests)
+    restart_on, reload_on = _followed(payload.restart_on, read), _followed(payload.reload_on, read)
+    return render(payload, target.partition, base, restart_on, reload_on)
+
+
+def _followed(names: Sequence[str], read: Reader) -> list[Digest]:
+    found = (read.asset(AssetId(name)) for name in names)
+    # One that was removed counts as if it were not named.
+    return [digest((asset.type, asset.document()["payload"])) for asset in found if asset is not None]
 
 
 def _size(intended: Sequence[Replica]) -> tuple[str | None, int]:

@@ -21,6 +21,7 @@ REPLICA = "LEHR_REPLICA"
 """Variable with `partition:id#index`: in a replica and in every process that it starts."""
 
 CONTENT = "LEHR_CONTENT"
+LOADED = "LEHR_LOADED"
 VERSION = "LEHR_VERSION"
 PORTS = "LEHR_PORTS"
 

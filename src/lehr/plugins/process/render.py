@@ -8,8 +8,10 @@ import os.path
 import re
 import shlex
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from lehr.base.digest import Digest, digest, digest_bytes
 from lehr.model.asset import AssetKey
@@ -24,10 +26,12 @@ class Replica(msgspec.Struct, frozen=True):
     """One intended replica.
 
     Attributes:
-        content: digest of everything that defines a running replica. Fields outside it (health and start
-            limits) may change without a restart.
+        content: digest of everything that defines a running replica. Fields outside it (health, start
+            limits and how it is reloaded) may change without a restart.
+        loaded: digest of what it reloads when that changes; empty if there is nothing.
         secrets: further variables, by reference.
         ports: that this replica listens on.
+        reload_signal: name of the signal that reloads it, unless there is a `reload_command`.
     """
 
     index: int
@@ -43,9 +47,18 @@ class Replica(msgspec.Struct, frozen=True):
     stop_timeout: float
     version: str
     secrets: dict[str, Secret] = {}
+    loaded: str = ""
+    reload_signal: str = "SIGHUP"
+    reload_command: tuple[str, ...] = ()
 
 
-def render(payload: Process, partition: str, base: str, restart_on: Sequence[Digest]) -> list[Replica]:
+def render(
+    payload: Process,
+    partition: str,
+    base: str,
+    restart_on: Sequence[Digest],
+    reload_on: Sequence[Digest] = (),
+) -> list[Replica]:
     """The replicas that `payload` asks for.
 
     Args:
@@ -53,9 +66,12 @@ def render(payload: Process, partition: str, base: str, restart_on: Sequence[Dig
         partition: names the group if the payload does not.
         base: directory that a relative `directory` is relative to.
         restart_on: digests of the assets that `payload.restart_on` names, in its order.
+        reload_on: the same for `payload.reload_on`.
     """
     group, directory = payload.group or partition, os.path.normpath(os.path.join(base, payload.directory))
-    return [_replica(payload, group, directory, restart_on, index) for index in range(payload.replicas)]
+    loaded = digest(list(reload_on)) if reload_on else ""
+    replicas = (_replica(payload, group, directory, restart_on, index) for index in range(payload.replicas))
+    return [replace(replica, loaded=loaded) for replica in replicas]
 
 
 def _replica(
@@ -94,6 +110,8 @@ def _replica(
         stop_timeout=payload.stop_timeout_seconds,
         version=payload.version,
         secrets=secrets,
+        reload_signal=payload.reload_signal or "SIGHUP",
+        reload_command=tuple(fill(text, values) for text in payload.reload_command),
     )
 
 
@@ -166,7 +184,7 @@ def launch_document(
     record: str,
     secrets: Mapping[str, SecretValue],
 ) -> bytes:
-    """The document that the launcher reads.
+    """The document that the launcher reads to become a replica.
 
     Args:
         replica: what to become.
@@ -175,14 +193,45 @@ def launch_document(
         record: path of the file in which the launcher notes which process it became.
         secrets: further variables.
     """
-    revealed = {name: value.text() for name, value in secrets.items()}
     document = {
+        **_launch(replica, base, marks, record, secrets),
+        "secrets": msgspec.to_builtins(replica.secrets),  # not mistaken for plain variables
+        "health_url": replica.health_url,  # to show later what was intended
+    }
+    return json.dumps(document).encode()
+
+
+def reload_document(
+    replica: Replica,
+    base: Mapping[str, str],
+    marks: Mapping[str, str],
+    record: str,
+    secrets: Mapping[str, SecretValue],
+    pid: int,
+) -> bytes:
+    """The document that the launcher reads to become the command that reloads process `pid` of a replica.
+
+    The command runs as the program does. Other arguments as above.
+    """
+    document = _launch(replica, base, marks, record, secrets)
+    document["command"] = replica.reload_command
+    document["environment"]["MAINPID"] = str(pid)
+    document["limit"] = replica.start_timeout + 1  # its starter gives up earlier, unless it has been killed
+    return json.dumps(document).encode()
+
+
+def _launch(
+    replica: Replica,
+    base: Mapping[str, str],
+    marks: Mapping[str, str],
+    record: str,
+    secrets: Mapping[str, SecretValue],
+) -> dict[str, Any]:
+    revealed = {name: value.text() for name, value in secrets.items()}
+    return {
         "command": replica.command,
         "environment": {**base, **replica.environment, **revealed, **marks},
         "directory": replica.directory,
         "record": record,
         "marks": dict(marks),
-        "secrets": msgspec.to_builtins(replica.secrets),  # not mistaken for plain variables
-        "health_url": replica.health_url,  # to show later what was intended
     }
-    return json.dumps(document).encode()

@@ -6,6 +6,7 @@ import asyncio
 import os
 import shutil
 import signal
+import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
@@ -109,6 +110,8 @@ class RollingPush:
             await self._remove(step.index)
         elif step.action is Action.REPAIR:
             await self._repair(self._intended[step.index], step)
+        elif step.action is Action.RELOAD:
+            await self._reload(self._intended[step.index])
         else:
             await self._replace(self._intended[step.index], step)
 
@@ -147,6 +150,55 @@ class RollingPush:
             if await self._await_health(replica, left, mark) is None:
                 return
         await self._replace(replica, step)
+
+    async def _reload(self, replica: Replica) -> None:
+        """Reload a replica, whose process stays, and wait until it is healthy again."""
+        supervisord, calls = self._site.supervisord(replica.group), self._site.calls
+        [program] = [item for item in self._observation.at(replica.index) if item.group == replica.group]
+        mark = await self._site.run(supervisord.mark_logs, self._key, replica.index)
+        if program.age < replica.start_timeout:  # a young program may not handle the signal yet
+            await self._await_health(replica, replica.start_timeout - program.age, mark)
+        process = None if program.pid is None else procfs.identify(program.pid)
+        if process is None:
+            raise TransientError(f"replica {replica.index} ended before it was reloaded", code="PRO130")
+        command = await calls.run(
+            self._key, supervisord.start_reload, self._key, replica, self._secrets, process.pid
+        )
+        if command is not None:
+            await self._await_command(replica, supervisord, command)
+        await calls.run(self._key, supervisord.note_reload, self._key, replica, process)
+        await self._site.clock.sleep(_POLL)  # a program that does not handle the signal ends at once
+        failure = await self._await_health(replica, replica.start_timeout, mark, process)
+        if failure is not None:
+            raise TransientError(
+                f"replica {replica.index} was reloaded and is not healthy after {replica.start_timeout:.3g} s"
+                f": {failure}",
+                code="PRO131",
+                why=await self._written(supervisord, replica.index, mark),
+            )
+
+    async def _await_command(
+        self, replica: Replica, supervisord: Supervisord, command: subprocess.Popen[bytes]
+    ) -> None:
+        """Wait until a command that reloads has ended; end it and its children when cancelled or late."""
+        deadline = self._site.clock.monotonic() + replica.start_timeout
+        try:
+            while command.poll() is None and self._site.clock.monotonic() < deadline:
+                await self._site.clock.sleep(_POLL)
+            status = command.poll()
+        finally:
+            if command.returncode is None:
+                os.killpg(command.pid, signal.SIGKILL)
+                command.wait()
+        if status == 0:
+            return
+        output = await self._site.run(supervisord.reload_output, self._key, replica.index, self._hidden)
+        how = f"took longer than {replica.start_timeout:.3g} s" if status is None else _ended_with(status)
+        raise TransientError(
+            f"the command that reloads replica {replica.index} {how}",
+            code="PRO132",
+            why=f"its last lines: {output}" if output else "it wrote nothing",
+        )
 
     async def _remove(self, index: int) -> None:
         await self._clear(index)
@@ -226,8 +278,20 @@ class RollingPush:
                 fix="stop that process, or declare another port",
             )
 
-    async def _await_health(self, replica: Replica, patience: float, mark: LogMark) -> str | None:
+    async def _await_health(
+        self,
+        replica: Replica,
+        patience: float,
+        mark: LogMark,
+        reloaded: procfs.ProcessId | None = None,
+    ) -> str | None:
         """None once the replica is healthy; otherwise its condition after `patience` seconds.
+
+        Args:
+            replica: that was started or reloaded.
+            patience: in seconds.
+            mark: of its logs, before that.
+            reloaded: its process, if it was reloaded.
 
         Raises:
             TransientError: it ended.
@@ -235,7 +299,8 @@ class RollingPush:
         supervisord = self._site.supervisord(replica.group)
         name = program_name(self._key, replica.index)
         deadline = self._site.clock.monotonic() + patience
-        first: int | None = None
+        first = None if reloaded is None else reloaded.pid
+        when = "right after its start" if reloaded is None else "when it was reloaded"
         while True:
             failure = None
             if replica.health_url:
@@ -247,7 +312,7 @@ class RollingPush:
             pid = found["pid"] if found is not None else None
             first = first or pid
             if state not in (State.STARTING, State.RUNNING) or pid != first:
-                raise await self._ended(supervisord, replica.index, mark, found)
+                raise await self._ended(supervisord, replica.index, mark, found, when)
             if failure is None and (replica.health_url or state is State.RUNNING):
                 return None
             if self._site.clock.monotonic() >= deadline:
@@ -255,18 +320,22 @@ class RollingPush:
             await self._site.clock.sleep(_POLL)
 
     async def _ended(
-        self, supervisord: Supervisord, index: int, mark: LogMark, found: dict[str, Any] | None
+        self, supervisord: Supervisord, index: int, mark: LogMark, found: dict[str, Any] | None, when: str
     ) -> TransientError:
         how, written = await self._site.run(supervisord.complaint, self._key, index, mark, self._hidden)
         if not how and found is not None:
             how = found["spawnerr"]
-        ended = f"replica {index} ended right after its start"
+        ended = f"replica {index} ended {when}"
         return TransientError(f"{ended} ({how})" if how else ended, code="PRO112", why=written)
 
     async def _written(self, supervisord: Supervisord, index: int, mark: LogMark) -> str:
         """The last lines of stderr and stdout since `mark`."""
         _, written = await self._site.run(supervisord.complaint, self._key, index, mark, self._hidden)
         return written
+
+
+def _ended_with(status: int) -> str:
+    return f"failed with exit status {status}" if status > 0 else f"was ended by signal {-status}"
 
 
 def check_runnable(replica: Replica, inherited: Mapping[str, str]) -> None:

@@ -6,6 +6,8 @@
     <state>/supervisor/<group>/assets/<asset>/<index>.run      which processes it became, written by `launch`
     <state>/supervisor/<group>/assets/<asset>/<index>.std{out,err}.log
     <state>/supervisor/<group>/assets/<asset>/<index>.starts   where the logs of its last runs begin
+    <state>/supervisor/<group>/assets/<asset>/<index>.reloaded  which process has reloaded what
+    <state>/supervisor/<group>/assets/<asset>/<index>.reload.*  the command that reloads it: as above
 
 Only its owner can access the folder: environments may hold secrets. supervisord runs in it, and
 all paths in the configuration are relative to it (or to `/proc/self/cwd`, where supervisord would
@@ -33,11 +35,21 @@ from lehr.base.errors import StalledError, TransientError, raised_as
 from lehr.base.text import one_line
 from lehr.model.asset import AssetKey
 from lehr.plugins.process import launch, procfs, rpc
-from lehr.plugins.process.render import Replica, asset_name, launch_document, program_name, program_section
+from lehr.plugins.process.reload import RELOADED, reload_note
+from lehr.plugins.process.render import (
+    Replica,
+    asset_name,
+    launch_document,
+    program_name,
+    program_section,
+    reload_document,
+)
 from lehr.sdk.secrets import NOTHING_HIDDEN, Hidden, SecretValue
 
 COMMAND = [sys.executable, "-m", "supervisor.supervisord", "-c", "supervisord.conf"]
 """Starts a supervisord, in the directory of its group."""
+
+_LAUNCHER = (sys.executable, "-I", "-S", launch.__file__)
 
 _START_TIMEOUT = 20.0  # seconds; it takes half a second
 _MOST_HANDLES = 8192  # a program takes five; closing many more at each start costs time
@@ -127,27 +139,64 @@ class Supervisord:
             TransientError: the files cannot be written, or supervisord does not answer.
         """
         self.ensure()
-        name, path = program_name(key, replica.index), f"assets/{asset_name(key)}/{replica.index}"
-        marks = {
-            procfs.SUPERVISOR: str(self.directory),
-            procfs.REPLICA: f"{key}#{replica.index}",
-            procfs.CONTENT: replica.content,
-            procfs.VERSION: replica.version,
-            procfs.PORTS: ",".join(str(port) for port in replica.ports),
-        }
-        launcher = (sys.executable, "-I", "-S", launch.__file__, f"{path}.json")
+        name, path = program_name(key, replica.index), _path(key, replica.index)
+        launcher = (*_LAUNCHER, f"{path}.json")
         record = self.directory / f"{path}.run"
         with raised_as(TransientError, f"cannot write {self.directory / path}", code="PRO122"):
             record.unlink(missing_ok=True)  # the run that it records was ended, and does not count as a crash
-            self._write(
-                f"{path}.json", launch_document(replica, self._inherited, marks, str(record), secrets)
-            )
+            self._write_launch(key, replica, secrets)
             section = program_section(name, launcher, replica.stop_timeout, path)
             self._write(f"{path}.ini", section.encode())
         self._forget(name)
         self._reload()
         rpc.call(self.directory, "addProcessGroup", name)
         return name
+
+    def start_reload(
+        self, key: AssetKey, replica: Replica, secrets: Mapping[str, SecretValue], pid: int
+    ) -> subprocess.Popen[bytes] | None:
+        """Reload process `pid` of a replica. Returns the command that does so, or None after a signal.
+
+        If the process ends from now on, the next one reads the new state at its start.
+
+        Raises:
+            TransientError: the files cannot be written, or the command cannot be started.
+        """
+        path = f"{_path(key, replica.index)}.reload"
+        with raised_as(TransientError, f"cannot write {self.directory / path}", code="PRO129"):
+            self._write_launch(key, replica, secrets)
+            if not replica.reload_command:
+                process = procfs.identify(pid)
+                if process is not None:
+                    procfs.send(process, signal.Signals[replica.reload_signal])
+                return None
+            record, marks = str(self.directory / f"{path}.run"), self._marks(key, replica)
+            document = reload_document(replica, self._inherited, marks, record, secrets, pid)
+            self._write(f"{path}.json", document)
+            with open(self.directory / f"{path}.log", "wb", opener=_private) as output:
+                return subprocess.Popen(
+                    (*_LAUNCHER, f"{path}.json"),
+                    cwd=self.directory,
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=output,
+                    start_new_session=True,
+                )
+
+    def note_reload(self, key: AssetKey, replica: Replica, process: procfs.ProcessId) -> None:
+        """Note that `process` of a replica has reloaded.
+
+        Raises:
+            TransientError: the file cannot be written.
+        """
+        path = _path(key, replica.index)
+        with raised_as(TransientError, f"cannot write {self.directory / path}", code="PRO129"):
+            self._write(f"{path}.{RELOADED}", reload_note(process, replica.loaded))
+
+    def reload_output(self, key: AssetKey, index: int, hidden: Hidden = NOTHING_HIDDEN) -> str:
+        """The last lines that the command that reloads a replica has written."""
+        log = self.directory / f"{_path(key, index)}.reload.log"
+        return one_line(_tail(log, 0, hidden))[-_TAIL_CHARACTERS:]
 
     def start(self, name: str) -> None:
         """Start a program without waiting until it runs."""
@@ -276,6 +325,21 @@ class Supervisord:
                 raise
             return None
 
+    def _marks(self, key: AssetKey, replica: Replica) -> dict[str, str]:
+        return {
+            procfs.SUPERVISOR: str(self.directory),
+            procfs.REPLICA: f"{key}#{replica.index}",
+            procfs.CONTENT: replica.content,
+            procfs.LOADED: replica.loaded,
+            procfs.VERSION: replica.version,
+            procfs.PORTS: ",".join(str(port) for port in replica.ports),
+        }
+
+    def _write_launch(self, key: AssetKey, replica: Replica, secrets: Mapping[str, SecretValue]) -> None:
+        path, marks = _path(key, replica.index), self._marks(key, replica)
+        record = str(self.directory / f"{path}.run")
+        self._write(f"{path}.json", launch_document(replica, self._inherited, marks, record, secrets))
+
     def _write(self, path: str, content: bytes) -> None:
         file = self.directory / path
         for folder in (self._root, self.directory, file.parent.parent, file.parent):
@@ -284,6 +348,11 @@ class Supervisord:
         with open(new, "wb", opener=_private) as stream:
             stream.write(content)
         new.replace(file)
+
+
+def _path(key: AssetKey, index: int) -> str:
+    """The path of a replica's files without their endings, relative to the group's directory."""
+    return f"assets/{asset_name(key)}/{index}"
 
 
 def last_end(directory: Path, name: str, since: int = 0) -> str:

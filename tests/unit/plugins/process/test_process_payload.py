@@ -51,6 +51,12 @@ def rendered(**fields: Any) -> list[Replica]:
             "{port.a}, {port.b}",
         ),
         ({"stop_timeout_seconds": 0}, "> 0"),
+        ({"restart_on": ["a", "b"], "reload_on": ["b"]}, "both name b"),
+        ({"reload_on": ["a"], "reload_signal": "HUP"}, "enum value 'HUP'"),
+        ({"reload_on": ["a"], "reload_signal": "SIGHUP", "reload_command": ["x"]}, "keep one"),
+        ({"reload_on": ["a"], "reload_command": [""]}, "empty string"),
+        ({"reload_signal": "SIGHUP"}, "nothing is ever reloaded"),
+        ({"reload_on": ["a"], "reload_command": ["x", "{port}"]}, "{port} does not"),
         ({"unheard": 1}, "unknown field"),
     ],
 )
@@ -137,6 +143,13 @@ def test_a_change_of_an_asset_in_restart_on_is_a_change_of_content() -> None:
     payload = process(restart_on=["settings"])
     before = render(payload, "shop", "/", [Digest("a")])
     assert render(payload, "shop", "/", [Digest("b")])[0].content != before[0].content
+
+
+def test_a_change_of_an_asset_in_reload_on_is_loaded_and_is_not_content() -> None:
+    words: list[list[Digest]] = [[], [Digest("a")], [Digest("b")]]
+    found = [render(process(), "shop", "/", (), word)[0] for word in words]
+    assert len({replica.content for replica in found}) == 1
+    assert len({replica.loaded for replica in found}) == 3
 
 
 def test_the_group_is_the_partition_unless_named() -> None:

@@ -68,6 +68,25 @@ def test_what_runs_as_intended_does_not_differ() -> None:
     assert order(intended, running(intended)) == []
 
 
+def test_what_a_replica_reloads_is_reloaded_before_its_health_counts() -> None:
+    intended = [msgspec.structs.replace(item, loaded="b") for item in replicas(2)]
+    programs = running(intended, loaded="a")
+    found = diff(intended, programs, {0: Health.UNHEALTHY})
+    assert changes(found) == [("replicas/0/loaded", "b", "a"), ("replicas/1/loaded", "b", "a")]
+    assert order(intended, programs, {0: Health.UNHEALTHY}) == [("reload", 0), ("reload", 1)]
+
+
+def test_a_reload_does_not_disrupt() -> None:
+    intended = [msgspec.structs.replace(item, loaded="b") for item in replicas(1, version="2")]
+    found = diff(intended, running(intended, loaded="a"))
+    assert (found.effects.disruptive, found.effects.capacity, found.effects.version_from) == (False, 0, None)
+
+
+def test_a_replica_of_old_content_is_rolled_and_so_loads_everything() -> None:
+    intended = [msgspec.structs.replace(item, loaded="b") for item in replicas(1)]
+    assert order(intended, running(intended, loaded="a", content="old")) == [("roll", 0)]
+
+
 def test_a_replica_that_does_not_run_differs_by_its_state() -> None:
     intended = replicas(4)
     programs = (
