@@ -19,7 +19,7 @@ from lehr.client import Reconciler, controller_of
 from lehr.control.state_folder import named_state, require_own
 from lehr.model.asset import Partition
 from lehr.query.partition_view import choose_partition
-from lehr.query.partition_watch import Feed, PartitionWatch
+from lehr.query.partition_watch import IncarnationFeed, PartitionWatch
 from lehr.sdk.watch import Watchable
 
 _SERVERS = ("http://", "https://")
@@ -70,7 +70,7 @@ def open_watch(
     with contextlib.closing(wiring.open_store(state, store, read_only=True)) as opened:
         if partition is None:
             partition = choose_partition(opened.intent.partitions(), None)
-        feed = Feed(opened, Partition(partition), SystemClock())
+        feed = IncarnationFeed(opened, Partition(partition))
         yield PartitionWatch(opened, feed, types=types or None)
 
 

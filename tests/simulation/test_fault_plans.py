@@ -18,7 +18,7 @@ from lehr.enforce.step import StepResult
 from lehr.model import admission
 from lehr.model.operation import Progress
 from lehr.publish import publisher
-from lehr.query.partition_watch import Feed
+from lehr.query.arrivals import Arrivals
 from lehr.testing.sim.dice import Dice
 from lehr.testing.sim.plans.campaign import Campaign, campaign, judge, judge_all
 from lehr.testing.sim.plans.plan import Fault, FaultPlan
@@ -76,7 +76,7 @@ def test_the_reference_is_the_same_whenever_it_is_played() -> None:
     assert campaign("hello") == planned("hello")
 
 
-async def _for_ever(feed: Feed) -> None:
+async def _for_ever(arrivals: Arrivals) -> None:
     await asyncio.Event().wait()
 
 
@@ -87,7 +87,7 @@ def _ended(state: State, event: StatusReported) -> StepResult:
 PLANTED: dict[str, tuple[Any, str, Any, Fault]] = {
     "work left open is not taken up": (enforcer, "recover", lambda *args: [], Fault.CRASH_AFTER),
     "who has lost the lease goes on": (Committer, "under", lambda *args: None, Fault.HELD),
-    "what was not told is not found": (Feed, "_look", _for_ever, Fault.LOST),
+    "what was not told is not found": (Arrivals, "_look", _for_ever, Fault.LOST),
     "unknown is taken for ended": (step, "STEPS", {**step.STEPS, StatusReported: _ended}, Fault.DETACHED),
     "admission asks nothing again": (admission, "_changed_basis", lambda *args: None, Fault.EARLY),
     "what disappears goes": (publisher, "judge", lambda proposal: Judgement([], ()), Fault.EMPTIED),

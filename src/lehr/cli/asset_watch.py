@@ -32,9 +32,9 @@ def open_watch(asked: AssetQuery) -> Iterator[Watchable]:
     url = named_server()
     with open_reading() as reading:
         if url is None:
-            from lehr.query.partition_watch import Feed, PartitionWatch
+            from lehr.query.partition_watch import IncarnationFeed, PartitionWatch
 
-            feed = Feed(reading.store, reading.partition, SystemClock())
+            feed = IncarnationFeed(reading.store, reading.partition)
             yield PartitionWatch(reading.store, feed, wanted=wanted.matches)
             return
         from lehr.client.http import HttpWatch

@@ -118,6 +118,7 @@ class ControlPlane:
 
     Attributes:
         listeners: called with every attempt to publish.
+        commit_listeners: called after every commit; the feed may have one more entry.
         source_looked_at: wall-clock seconds when the last completed pass over the source began.
         standby: why it does nothing; empty while it enforces.
     """
@@ -125,6 +126,7 @@ class ControlPlane:
     def __init__(self, parts: Parts, partition: Partition) -> None:
         self.partition = partition
         self.listeners: list[Callable[[Attempt], object]] = []
+        self.commit_listeners: list[Callable[[], object]] = []
         self.source_looked_at: float | None = None
         self.standby = _STARTING
         self._pruned_at: float | None = None
@@ -152,7 +154,13 @@ class ControlPlane:
 
     def _new_tenure(self) -> Tenure:
         parts = self._parts
-        return Tenure(self._runtime, parts.blocking, parts.plugins, parts.checks, parts.claims)
+        return Tenure(
+            self._runtime, parts.blocking, parts.plugins, parts.checks, parts.claims, self._committed
+        )
+
+    def _committed(self) -> None:
+        for listener in self.commit_listeners:
+            listener()
 
     @property
     def committer(self) -> Committer:

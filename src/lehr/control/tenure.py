@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from lehr.base.blocking import Blocking
 from lehr.enforce.committer import Committer
@@ -34,10 +34,11 @@ class Tenure:
         plugins: Sequence[AssetPlugin],
         checks: Sequence[CheckPlugin],
         claims: Claims | None,
+        committed: Callable[[], object],
     ) -> None:
-        """A tenure that has not begun. Arguments as in `lehr.control.plane.Parts`."""
+        """A tenure that has not begun. Arguments as in `lehr.control.plane.Parts` and `Committer`."""
         self.begun = False
-        self.committer = Committer(runtime.store, blocking, runtime.clock)
+        self.committer = Committer(runtime.store, blocking, runtime.clock, committed)
         self.enforcer = Enforcer(runtime, self.committer, plugins, checks, claims)
         self._partition = runtime.partition
         self._committing: asyncio.Task[None] | None = None

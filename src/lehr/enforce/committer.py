@@ -46,10 +46,14 @@ class Committer:
     and retried. `ask` needs an answer now, and raises otherwise.
     """
 
-    def __init__(self, store: Store, blocking: Blocking, clock: Clock) -> None:
+    def __init__(
+        self, store: Store, blocking: Blocking, clock: Clock, committed: Callable[[], object] = lambda: None
+    ) -> None:
+        """`committed` is called after each commit: watchers of the feed need not wait until they look."""
         self._store = store
         self._blocking = blocking
         self._clock = clock
+        self._committed = committed
         self._pending: list[_Pending] = []
         self._arrived = asyncio.Event()
         self._idle = asyncio.Event()
@@ -143,6 +147,7 @@ class Committer:
             if self.trouble is not None:
                 self.trouble = None
                 log.warning("store available again; nothing was lost")
+            self._committed()
             _answer(batch, answers[len(lease) :])
 
     def _contain(self, batch: list[_Pending], error: Exception) -> None:

@@ -14,7 +14,7 @@ from lehr.client.reflector import Reflector
 from lehr.enforce.plugin_errors import one_line
 from lehr.model.asset import Asset, AssetId
 from lehr.model.incarnation import Incarnation
-from lehr.query.partition_watch import Feed, PartitionWatch
+from lehr.query.partition_watch import IncarnationFeed, PartitionWatch
 from lehr.sdk.runtime import Runtime
 from lehr.sdk.store import Head
 from lehr.sdk.watch import Batch
@@ -57,7 +57,7 @@ class IntentFollower:
         self._listed = listed
         self._changed = changed
         partition, store, clock = runtime.partition, runtime.store, runtime.clock
-        self._feed = Feed(store, partition, clock, poll=_POLL_SECONDS, kept=0, reading=runtime.reading)
+        self._feed = IncarnationFeed(store, partition, poll=_POLL_SECONDS, kept=0, reading=runtime.reading)
         self._watch = PartitionWatch(store, self._feed, heartbeat=_HEARTBEAT_SECONDS)
         self._reflector = Reflector(self._watch, self, clock, runtime.chance)
 

@@ -17,7 +17,7 @@ from lehr.http.sieves import Sieves
 from lehr.model.asset import Asset, Partition
 from lehr.query.asset_pages import Wanted
 from lehr.query.partition_view import Reading
-from lehr.query.partition_watch import Feed, PartitionWatch
+from lehr.query.partition_watch import IncarnationFeed, PartitionWatch
 from lehr.sdk.store import Row, Store
 from lehr.sdk.watch import ListAgainError
 
@@ -60,7 +60,7 @@ class Lines:
         self._sieves = Sieves(limits)
         # In the thread:
         self._store: Store | None = None
-        self._feeds: dict[Partition, Feed] = {}
+        self._feeds: dict[Partition, IncarnationFeed] = {}
         self._conditions: OrderedDict[WatchRequest, Wanted] = OrderedDict()
 
     async def begin(self, request: WatchRequest, after: str) -> int:
@@ -138,7 +138,7 @@ class Lines:
 
         try:
             store = self._opened()
-            feed = Feed(store, request.partition, self._clock, kept=_KEPT_CHANGES)
+            feed = IncarnationFeed(store, request.partition, kept=_KEPT_CHANGES)
             feed = self._feeds.setdefault(request.partition, feed)
             watch = PartitionWatch(store, feed, types=wanted.types, wanted=matches)
             return encode_batch(watch.batch(sequence))

@@ -26,7 +26,7 @@ from lehr.http.problems import ProblemError, meaning, problem, problem_of
 from lehr.http.questions import FilterText, OfPartition, SelectorText, Types
 from lehr.model.asset import Partition
 from lehr.query.partition_view import choose_partition
-from lehr.query.partition_watch import Feed
+from lehr.query.partition_watch import IncarnationFeed
 from lehr.sdk.store import Store
 from lehr.sdk.watch import Batch, ListAgainError
 
@@ -68,7 +68,7 @@ class Watches:
         self._reading = reading
         self._clock = clock
         self._limits = limits
-        self._feeds: dict[Partition, Feed] = {}
+        self._feeds: dict[Partition, IncarnationFeed] = {}
         self._running: set[asyncio.Task[None]] = set()
         self.watchers = 0
 
@@ -101,7 +101,7 @@ class Watches:
             partition = choose_partition(known, asked.partition)
         feed = self._feeds.get(partition)
         if feed is None:
-            feed = self._feeds[partition] = Feed(self._store, partition, self._clock, reading=self._reading)
+            feed = self._feeds[partition] = IncarnationFeed(self._store, partition, reading=self._reading)
         request = WatchRequest(partition, asked.filter, asked.types, asked.selector)
         self.watchers += 1
         try:
@@ -117,7 +117,7 @@ class Watches:
 
     async def _follow(
         self,
-        feed: Feed,
+        feed: IncarnationFeed,
         request: WatchRequest,
         after: int,
         receive: Receive,
@@ -157,7 +157,7 @@ class Watches:
         await self._lines.close()
         self._reading.close()
 
-    async def _pump(self, feed: Feed, request: WatchRequest, after: int, send: Send) -> None:
+    async def _pump(self, feed: IncarnationFeed, request: WatchRequest, after: int, send: Send) -> None:
         await self._send(send, {"type": "http.response.start", "status": 200, "headers": _HEADERS})
         while True:
             lines = []

@@ -7,17 +7,15 @@ behind the kept changes must list again.
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Sequence
 
 from lehr.base.blocking import Blocking, Inline
-from lehr.base.clock import Clock
-from lehr.base.errors import StalledError, TransientError
+from lehr.base.errors import TransientError
 from lehr.model.asset import Asset, AssetId, Partition
 from lehr.model.damage import DamagedError
 from lehr.model.incarnation import AssetChange
+from lehr.query.arrivals import Arrivals
 from lehr.sdk.store import PrunedError, Store
 from lehr.sdk.watch import Batch, ListAgainError, Listing
 
@@ -32,7 +30,7 @@ _KEPT_CHANGES = 50_000
 _POLL_SECONDS = 1.0
 
 
-class Feed:
+class IncarnationFeed:
     """The changes of each incarnation of a partition.
 
     `notify_published` hints at a new one; without a hint, a new one is found by polling. Methods that are not
@@ -43,7 +41,6 @@ class Feed:
         self,
         store: Store,
         partition: Partition,
-        clock: Clock,
         *,
         poll: float = _POLL_SECONDS,
         kept: int = _KEPT_CHANGES,
@@ -57,29 +54,20 @@ class Feed:
         """
         self.partition = partition
         self.reading = reading or Inline()
-        self._poll = poll
         self._most_kept = kept
         self._store = store
-        self._clock = clock
         self._kept: OrderedDict[int, Sequence[AssetChange]] = OrderedDict()
         self._weight = 0
-        self._news = asyncio.Event()
-        self._hint = asyncio.Event()
-        self._looking: asyncio.Task[None] | None = None
-        self._waiters = 0
-        self._newest = 0
-        self._announced = 0
-        self._failure: StalledError | None = None
+        self._arrivals = Arrivals(partition, self._newest, self.reading, poll)
 
     @property
     def announced(self) -> int:
         """Sequence of the newest incarnation that was announced or found."""
-        return max(self._newest, self._announced)
+        return self._arrivals.announced
 
     def notify_published(self, sequence: int = 0) -> None:
         """Signal that there may be a new incarnation, and which, if that is known."""
-        self._announced = max(self._announced, sequence)
-        self._hint.set()
+        self._arrivals.notify(sequence)
 
     async def newest(self) -> int:
         """Sequence of the newest incarnation that can be read; 0 before the first.
@@ -87,16 +75,19 @@ class Feed:
         Raises:
             TransientError, StalledError: the store cannot be read.
         """
-        header = await self.reading.run(self._store.intent.newest, self.partition)
-        self._failure = None
-        if header is not None and header.sequence > self._newest:
-            self._newest = header.sequence
-            self._wake()
+        return await self._arrivals.newest()
+
+    def _newest(self) -> int:
+        header = self._store.intent.newest(self.partition)
         return 0 if header is None else header.sequence
 
-    def _wake(self) -> None:
-        self._news.set()
-        self._news = asyncio.Event()
+    async def wait(self, after: int, seconds: float) -> bool:
+        """Wait until there is an incarnation after `after`. False if there is none within that many seconds.
+
+        Raises:
+            TransientError, StalledError: the store cannot be read.
+        """
+        return await self._arrivals.wait(after, seconds)
 
     def changes(self, sequence: int) -> Sequence[AssetChange]:
         """Changes of an incarnation, by id.
@@ -133,48 +124,6 @@ class Feed:
             _oldest, dropped = self._kept.popitem(last=False)
             self._weight -= len(dropped) + 1
 
-    async def wait(self, after: int, seconds: float) -> bool:
-        """Wait until there is an incarnation after `after`. False if there is none within that many seconds.
-
-        Raises:
-            TransientError, StalledError: the store cannot be read.
-        """
-        if await self.newest() > after:
-            return True
-        self._waiters += 1
-        if self._looking is None:
-            self._looking = asyncio.create_task(self._look(), name=f"watch of {self.partition}")
-        try:
-            async with asyncio.timeout(seconds):
-                while self._newest <= after:
-                    await self._news.wait()
-                    if self._failure is not None:
-                        raise self._failure
-        except TimeoutError:
-            return False
-        finally:
-            self._waiters -= 1
-            if not self._waiters and self._looking is not None:
-                self._looking.cancel()
-                self._looking = None
-        return True
-
-    async def _look(self) -> None:
-        """Find new incarnations, announced or not, while a watcher waits."""
-        while True:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(self._poll):
-                    await self._hint.wait()
-            self._hint.clear()
-            try:
-                await self.newest()
-            except TransientError:
-                continue
-            except StalledError as error:
-                # Otherwise a watcher would wait forever for data that cannot be read.
-                self._failure = error
-                self._wake()
-
 
 class PartitionWatch:
     """A partition, or a wanted part of it. Implements `lehr.sdk.watch.Watchable`.
@@ -185,7 +134,7 @@ class PartitionWatch:
     def __init__(
         self,
         store: Store,
-        feed: Feed,
+        feed: IncarnationFeed,
         *,
         types: Sequence[str] | None = None,
         wanted: Wanted = lambda asset: True,
@@ -215,7 +164,7 @@ class PartitionWatch:
                 yield Batch(after)
 
     def batch(self, sequence: int) -> Batch:
-        """An incarnation's changes of the wanted assets; as `Feed.changes`."""
+        """An incarnation's changes of the wanted assets; as `IncarnationFeed.changes`."""
         changed: list[Asset] = []
         gone: list[AssetId] = []
         for change in self._feed.changes(sequence):

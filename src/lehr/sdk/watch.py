@@ -1,12 +1,23 @@
-"""Watching intent: a reader lists once, and is then notified.
+"""Watching intent, and the feed of records: a reader lists once, and is then notified.
 
-The contract, for authors of what can be watched:
+The contract of intent, for authors of what can be watched:
 
 * Batches come in the order of incarnations, each once, none left out, never back in time.
 * A batch is one incarnation, whole; one without a change that the reader wants may be left out, or
   be empty, as a sign of life.
 * A reader that cannot be given the changes since, because they were pruned, must list again
   (`ListAgainError`), and never gets less than all.
+
+That of the feed is the same, with entries for batches and positions for incarnations, except that entries
+name records and do not contain them:
+
+* Entries come in the order of their positions, each once, none left out, never back. An entry without changes
+  is a sign of life.
+* A record that an entry names can be read when the entry arrives, as it was then or newer, unless it was
+  pruned since.
+* A reader takes the position first, lists what it wants to know, and watches after that position. A reader
+  that comes back watches after the last entry that it has.
+* A reader that cannot be given the entries since (`FeedGoneError`) must list again.
 """
 
 from __future__ import annotations
@@ -18,6 +29,7 @@ import msgspec
 
 from lehr.base.errors import TransientError
 from lehr.model.asset import Asset, AssetId
+from lehr.model.feed import FeedEntry
 
 
 class Listing(msgspec.Struct, frozen=True):
@@ -89,5 +101,26 @@ class Watchable(Protocol):
         Raises:
             ListAgainError: they are no longer known.
             TransientError: the connection is lost; watch again after the last batch.
+        """
+        ...
+
+
+class WatchableFeed(Protocol):
+    """The feed of one partition."""
+
+    async def position(self) -> int:
+        """Position of the newest entry; 0 before the first. What is read from now on includes its changes.
+
+        Raises:
+            TransientError: not now.
+        """
+        ...
+
+    def watch(self, after: int) -> AsyncIterator[FeedEntry]:
+        """All entries after position `after`, for ever.
+
+        Raises:
+            FeedGoneError: they are no longer known.
+            TransientError: the connection is lost; watch again after the last entry.
         """
         ...

@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from lehr.base.clock import SystemClock
 from lehr.model.asset import Asset, AssetId
 from lehr.model.writes import Prune, Publish
-from lehr.query.partition_watch import Feed, PartitionWatch
+from lehr.query.partition_watch import IncarnationFeed, PartitionWatch
 from lehr.sdk.store import Store
 from lehr.sdk.watch import ListAgainError
 from lehr.store.sqlite import SqliteStore
@@ -26,7 +25,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
     store.close()
 
 
-def subject(store: Store, feed: Feed) -> Subject:
+def subject(store: Store, feed: IncarnationFeed) -> Subject:
     def publish(changed: Sequence[Asset], gone: Sequence[AssetId]) -> None:
         newest = store.intent.newest(PARTITION)
         base = 0 if newest is None else newest.sequence
@@ -47,15 +46,15 @@ def subject(store: Store, feed: Feed) -> Subject:
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: str(rule.__name__))
 def test_a_partition_keeps_the_contract_of_watches(rule: Rule, store: Store) -> None:
     async def main() -> None:
-        await rule(subject(store, Feed(store, PARTITION, SystemClock())))
+        await rule(subject(store, IncarnationFeed(store, PARTITION)))
 
     asyncio.run(main())
 
 
 def test_what_nobody_told_of_is_found_all_the_same(store: Store) -> None:
     async def main() -> None:
-        feed = Feed(store, PARTITION, SystemClock())
-        other = subject(store, Feed(store, PARTITION, SystemClock()))
+        feed = IncarnationFeed(store, PARTITION)
+        other = subject(store, IncarnationFeed(store, PARTITION))
         watch = aiter(PartitionWatch(store, feed).watch(0))
         coming = asyncio.ensure_future(anext(watch))
         await asyncio.sleep(0.05)
@@ -68,7 +67,7 @@ def test_what_nobody_told_of_is_found_all_the_same(store: Store) -> None:
 
 def test_who_wants_some_hears_of_some_and_what_is_wanted_no_more_is_gone(store: Store) -> None:
     async def main() -> None:
-        feed = Feed(store, PARTITION, SystemClock())
+        feed = IncarnationFeed(store, PARTITION)
         whole = subject(store, feed)
         watch = PartitionWatch(store, feed, wanted=lambda item: b'"value":1' in item.body)
         whole.publish([asset("a", 1), asset("b", 0)], [])
@@ -88,7 +87,7 @@ def test_who_wants_some_hears_of_some_and_what_is_wanted_no_more_is_gone(store: 
 
 def test_signs_of_life_come_when_nothing_happens(store: Store) -> None:
     async def main() -> None:
-        feed = Feed(store, PARTITION, SystemClock())
+        feed = IncarnationFeed(store, PARTITION)
         whole = subject(store, feed)
         whole.publish([asset("a")], [])
         batches = aiter(PartitionWatch(store, feed, heartbeat=0.01).watch(1))
@@ -104,7 +103,7 @@ def test_an_incarnation_that_changed_too_much_is_to_be_listed(
     monkeypatch.setattr("lehr.query.partition_watch._MOST_CHANGES", 3)
 
     async def main() -> None:
-        feed = Feed(store, PARTITION, SystemClock())
+        feed = IncarnationFeed(store, PARTITION)
         subject(store, feed).publish([asset(f"a{number}") for number in range(4)], [])
         with pytest.raises(ListAgainError, match=r"changed more than 3 assets|list again"):
             await anext(aiter(PartitionWatch(store, feed).watch(0)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Coroutine
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
@@ -74,6 +75,7 @@ class Process:
         self.owner = owner
         self.host = Host(name)
         self.store = SimulatedStore(harness.folder / "state.sqlite", harness.committed)
+        self.store.read_by_watchers = partial(harness.witness.feed.committed, harness.partition)
         self.store.broken = harness.production.broken
         self.store.newest_epoch = lambda: harness.witness.lease.epoch
         self.plugin = SimulatedPlugin(harness.production, harness.clock, harness.traits)

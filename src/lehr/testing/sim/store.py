@@ -14,6 +14,7 @@ from typing import Any
 from lehr.base.errors import LehrError, TransientError
 from lehr.model.damage import Advance, Damage, TypesOf
 from lehr.model.writes import LeaseLostError, Refused, TakeLease, Write
+from lehr.sdk.store import Records
 from lehr.store.sqlite import SqliteStore
 from lehr.testing.world import Crash
 
@@ -48,6 +49,7 @@ class SimulatedStore:
         dies: None, or "before", "within" or "after" the next commit.
         died: set when the control plane has died at a commit, or was killed.
         commits: how many there were.
+        read_by_watchers: called after each commit, with the records as they are then.
         epoch: of the lease that was taken here last; newest_epoch: of the lease, of any process.
         deposed: True once a commit learned that the lease is lost; broken: what it did against
             that.
@@ -60,6 +62,9 @@ class SimulatedStore:
         assert self._store._writer is not None
         self._store._writer.execute("PRAGMA busy_timeout = 0")  # others wait with this one
         self._committed = committed
+        self.read_by_watchers: Callable[[Records, Sequence[Write], Sequence[Any]], object] = (
+            lambda records, writes, answers: None
+        )
         self.read_from = self._store
         self.out_of_order = False
         self.unreadable = False
@@ -138,6 +143,7 @@ class SimulatedStore:
             raise
         self._led(writes, answers)
         self._committed(writes, answers)
+        self.read_by_watchers(self._store.records, writes, answers)
         if self.dies == "after":
             self.die()
         return answers

@@ -45,6 +45,7 @@ from lehr.model.writes import (
     WriteReleases,
 )
 from lehr.testing.sim.capacity import CAPACITY
+from lehr.testing.sim.feed_judge import FeedJudge
 from lehr.testing.sim.intent import GUARDED
 from lehr.testing.sim.lease_judge import LeaseJudge
 from lehr.testing.sim.reached import paths_of
@@ -86,6 +87,7 @@ class Witness(WitnessedState):
         let_go: ids that some revision has let go.
         lease: who may write.
         releases: which content assets may have.
+        feed: what watchers see of all this.
         fenced: True where the provider itself keeps late writers out.
         capacity: operations that may be open at once; None where no check counts them.
     """
@@ -108,6 +110,7 @@ class Witness(WitnessedState):
             self.ledger,
             lambda: "" if self.newest is None else self.newest.header.governance,
         )
+        self.feed = FeedJudge(self.broken)
         self._trace = trace
         self._begun: set[str] = set()
         self._pushes: dict[str, list[str]] = {}
