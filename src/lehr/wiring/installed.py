@@ -65,6 +65,7 @@ def plugins(deployment: Deployment) -> list[AssetPlugin]:
     from lehr.plugins.balancer.plugin import BalancerPlugin
     from lehr.plugins.command.plugin import CommandPlugin
     from lehr.plugins.database.plugin import DatabasePlugin
+    from lehr.plugins.file.directories import DirectoryPlugin
     from lehr.plugins.file.plugin import FilePlugin
     from lehr.plugins.file.symlinks import SymlinkPlugin
     from lehr.plugins.process.plugin import ProcessPlugin
@@ -80,6 +81,7 @@ def plugins(deployment: Deployment) -> list[AssetPlugin]:
             clock=clock,
         ),
         SymlinkPlugin(base, Threads("symlink", 8), protected=protected(deployment)),
+        DirectoryPlugin(base, Threads("directory", 8), protected=protected(deployment)),
         CommandPlugin(
             base,
             state / "commands",

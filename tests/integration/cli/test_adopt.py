@@ -229,7 +229,7 @@ def test_a_name_that_no_id_can_have_is_a_wrong_call(shop: Path) -> None:
 def test_a_type_that_nobody_serves_is_a_wrong_call(shop: Path) -> None:
     result = call("lehr.Files", "etc/*")
     assert result.exit_code == 2
-    assert "lehr.Command, lehr.DatabaseSchema, lehr.File" in result.output
+    assert "lehr.Command, lehr.DatabaseSchema, lehr.Directory, lehr.File" in result.output
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")

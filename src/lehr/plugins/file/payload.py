@@ -1,4 +1,4 @@
-"""The payloads of `lehr.File` and `lehr.Symlink`."""
+"""The payloads of `lehr.File`, `lehr.Symlink` and `lehr.Directory`."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from lehr.sdk.secrets import SecretValue
 
 FILE = "lehr.File"
 SYMLINK = "lehr.Symlink"
+DIRECTORY = "lehr.Directory"
 
 TEMPORARY = ".lehr-tmp"
 """The file `x` is written as `.x.lehr-tmp` next to it and then renamed."""
@@ -109,6 +110,33 @@ class Symlink(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
             raise ValueError("`target` has a control character")
 
 
+class Directory(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One directory of the machine that Lehr runs on. Its entries are assets of their own, or are not Lehr's.
+
+    Attributes:
+        path: absolute, or relative to the base directory of the deployment; with neither `.` nor `..`. Parent
+            directories may be symbolic links.
+        mode: permissions as 3 or 4 octal digits.
+        owner, group: names or numbers; left unchanged by default.
+        make_parents: create missing parent directories.
+    """
+
+    path: Annotated[str, msgspec.Meta(min_length=1, max_length=4000)]
+    mode: Annotated[str, msgspec.Meta(pattern="^[0-7]{3,4}$")] = "0755"
+    owner: Name | None = None
+    group: Name | None = None
+    make_parents: bool = True
+
+    def __post_init__(self) -> None:
+        if problem := path_problem(self.path):
+            raise ValueError(f"`path` {problem}")
+
+    @property
+    def permissions(self) -> int:
+        """The mode as a number."""
+        return int(self.mode, 8)
+
+
 class Intended(NamedTuple):
     """An intended file, with its content if that is a secret."""
 
@@ -155,8 +183,12 @@ def _length_problem(parts: Sequence[str]) -> str | None:
     return None
 
 
-def _claims(entry: File | Symlink) -> Iterator[str]:
+def _claims(entry: File | Symlink | Directory) -> Iterator[str]:
     yield f"file:{entry.path}"
 
 
-TYPES = (AssetType(FILE, File, claims=_claims), AssetType(SYMLINK, Symlink, claims=_claims))
+TYPES = (
+    AssetType(FILE, File, claims=_claims),
+    AssetType(SYMLINK, Symlink, claims=_claims),
+    AssetType(DIRECTORY, Directory, claims=_claims),
+)

@@ -1,0 +1,147 @@
+"""Rules of the plugin `lehr.Directory`, on a real file system."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from lehr.base.blocking import Blocking, Inline, Threads
+from lehr.base.errors import StalledError, TransientError
+from lehr.model.asset import Asset, AssetId, make_asset
+from lehr.model.diff import Change, Diff, Goal
+from lehr.model.operation import Result
+from lehr.model.types import Registry
+from lehr.plugins.file.directories import DirectoryPlugin
+from lehr.plugins.file.payload import DIRECTORY, TYPES, Directory
+from lehr.sdk.protected import Protected
+from lehr.testing.conformance.asset_plugin import RULES, Rule, Subject
+from lehr.testing.plugins import FixedReader, push_of, target_of
+from tests.codes import raises
+from tests.integration.plugins import troubles
+
+REGISTRY = Registry(TYPES)
+
+
+def asset_of(directory: Directory) -> Asset:
+    return make_asset(AssetId("a"), DIRECTORY, directory, {})
+
+
+def make_plugin(base: Path, blocking: Blocking | None = None) -> DirectoryPlugin:
+    protected = Protected({base / "state": "the state folder"})
+    return DirectoryPlugin(base, blocking or Inline(), fsync=False, protected=protected)
+
+
+def diff(base: Path, directory: Directory, goal: Goal = Goal.PRESENT) -> Diff:
+    asset = asset_of(directory)
+    return asyncio.run(make_plugin(base).diff(target_of(asset, goal), FixedReader([asset], REGISTRY)))
+
+
+def push(base: Path, directory: Directory, goal: Goal = Goal.PRESENT) -> None:
+    asset = asset_of(directory)
+    target = target_of(asset, goal)
+    reader = FixedReader([asset], REGISTRY)
+    outcome = asyncio.run(make_plugin(base).push(target, reader, push_of(target)))
+    assert outcome.result is Result.DONE
+    assert diff(base, directory, goal).empty
+
+
+def tree(root: Path) -> dict[str, object]:
+    return {str(path): path.lstat().st_mode for path in sorted(root.rglob("*"))}
+
+
+@pytest.mark.parametrize("blocking", [Inline, lambda: Threads("directory", 2)], ids=["inline", "threads"])
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+def test_keeps_the_contract(rule: Rule, blocking: Callable[[], Blocking], tmp_path: Path) -> None:
+    path = tmp_path / "var" / "app"
+    subject = Subject(
+        make=lambda: make_plugin(tmp_path, blocking()),
+        registry=REGISTRY,
+        asset=asset_of(Directory(path="var/app", mode="0750")),
+        changed=asset_of(Directory(path=str(path), mode="1777")),
+        disturb=lambda: path.chmod(0o700),
+        observe=lambda: tree(tmp_path),
+        troubles=(lambda: troubles.file_at(path), lambda: troubles.file_at(path.parent)),
+    )
+    asyncio.run(rule(subject))
+
+
+def test_a_directory_is_made_with_its_mode_whatever_the_umask(tmp_path: Path) -> None:
+    before = os.umask(0o077)
+    try:
+        push(tmp_path, Directory(path="a", mode="2775"))
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "a").stat().st_mode) == 0o2775
+
+
+def test_another_mode_is_drift_and_entries_stay(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir(mode=0o700)
+    (tmp_path / "a" / "precious").write_text("x")
+    assert diff(tmp_path, Directory(path="a")).changes == (Change("mode", "0755", "0700"),)
+    push(tmp_path, Directory(path="a"))
+    assert (tmp_path / "a" / "precious").read_text() == "x"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may give directories away")
+def test_owner_and_group_are_set_and_seen(tmp_path: Path) -> None:
+    directory = Directory(path="a", owner="12345", group="daemon", mode="2750")
+    push(tmp_path, directory)
+    status = (tmp_path / "a").stat()
+    assert (status.st_uid, stat.S_IMODE(status.st_mode)) == (12345, 0o2750)
+    os.chown(tmp_path / "a", 0, 0)
+    assert {"owner", "group"} <= {change.path for change in diff(tmp_path, directory).changes}
+
+
+@pytest.mark.parametrize(
+    ("directory", "code"),
+    [
+        (Directory(path="a", owner="no-such-user"), "FIL105"),
+        (Directory(path="a", group="no-such-group"), "FIL106"),
+    ],
+    ids=["owner", "group"],
+)
+def test_an_owner_that_does_not_exist_stalls_before_anything_is_made(
+    directory: Directory, code: str, tmp_path: Path
+) -> None:
+    with raises(code, StalledError):
+        push(tmp_path, directory)
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("goal", [Goal.PRESENT, Goal.ABSENT])
+@pytest.mark.parametrize("kind", ["file", "symlink"])
+def test_nothing_but_a_directory_is_touched(kind: str, goal: Goal, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir(mode=0o700)
+    if kind == "file":
+        (tmp_path / "a").touch()
+    else:
+        (tmp_path / "a").symlink_to("elsewhere")
+    before = tree(tmp_path)
+    with raises("FIL120", StalledError, match=f"a is a {kind}"):
+        push(tmp_path, Directory(path="a"), goal)
+    assert tree(tmp_path) == before
+
+
+def test_a_turndown_removes_only_an_empty_directory(tmp_path: Path) -> None:
+    push(tmp_path, Directory(path="a"))
+    (tmp_path / "a" / "precious").touch()
+    with raises("FIL121", TransientError, match="it has precious"):
+        push(tmp_path, Directory(path="a"), Goal.ABSENT)
+    (tmp_path / "a" / "precious").unlink()
+    push(tmp_path, Directory(path="a"), Goal.ABSENT)
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("path", ["state/a", "state/new/a", "link/a", "state"])
+def test_nothing_is_changed_in_a_protected_folder(path: str, tmp_path: Path) -> None:
+    (tmp_path / "state").mkdir(mode=0o700)
+    (tmp_path / "link").symlink_to("state")
+    before = tree(tmp_path)
+    with raises("FIL109", StalledError):
+        push(tmp_path, Directory(path=path))
+    assert tree(tmp_path) == before
