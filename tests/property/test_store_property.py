@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from pathlib import Path
+from types import SimpleNamespace
 from typing import cast
 
 import pytest
@@ -40,6 +41,9 @@ versions = st.builds(asset, ids, st.sampled_from("123"), type=st.sampled_from([T
 references = st.dictionaries(ids, st.lists(ids, max_size=3), max_size=4)
 
 Contents = dict[str, Asset]
+
+UNKNOWN = SimpleNamespace(partition=PARTITION)
+"""A write of a kind that no store carries out."""
 
 
 class StoreOfIncarnations(RuleBasedStateMachine):
@@ -86,7 +90,7 @@ class StoreOfIncarnations(RuleBasedStateMachine):
     def fail_after_publishing(self, upserts: list[Asset]) -> None:
         writes: list[Write] = [publication(len(self.headers), *upserts), TakeLease(PARTITION, "one", 1.0)]
         with pytest.raises(KeyError):
-            self.store.commit([*writes, object()])  # type: ignore[list-item]
+            self.store.commit([*writes, UNKNOWN])  # type: ignore[list-item]
 
     @precondition(lambda self: self.headers)
     @rule(which=st.integers(0, 100))

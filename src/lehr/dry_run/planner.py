@@ -22,7 +22,7 @@ from lehr.base.errors import LehrError
 from lehr.base.log import Log
 from lehr.dry_run.candidate import CandidateIntent
 from lehr.dry_run.supposed import Supposed
-from lehr.enforce.conclude import broken
+from lehr.enforce.conclude import broke
 from lehr.enforce.governance import AsOf, load
 from lehr.enforce.intent_readers import RecordingReader
 from lehr.enforce.lane import Lane
@@ -237,9 +237,7 @@ class Planner:
 
     def _broke(self, slot: Slot, error: LehrError | str) -> None:
         governing, now = self._governance.sequence, self._runtime.clock.now()
-        slot.state, effects = broken(
-            slot.state, slot.key, governing=governing, now=now, cause=_CAUSE, error=error
-        )
+        slot.state, effects = step(slot.state, broke(slot.key, governing, now, _CAUSE, error))
         self._rest(slot, effects)
 
     async def _steps(self, slot: Slot, event: Event) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from lehr.base.errors import LehrError, StalledError
-from lehr.enforce.state import Commit, Effect, Phase, Rest, State
+from lehr.enforce.state import Broke, Commit, Effect, Phase, Rest, State
 from lehr.model.asset import AssetId, AssetKey
 from lehr.model.damage import DamagedError
 from lehr.model.decision import LEFT, Condition, Decision, Status
@@ -81,19 +81,25 @@ def conclude(
     return ended, ((Commit(writes), rest) if writes else (rest,))
 
 
-def broken(
-    state: State, key: AssetKey, *, governing: int, now: float, cause: str, error: LehrError | str
-) -> tuple[State, tuple[Commit, Rest]]:
+def broke(key: AssetKey, governing: int, now: float, cause: str, error: LehrError | str) -> Broke:
+    """The event of a turn that could not be finished.
+
+    Args:
+        governing, now, cause: of the turn.
+        error: the failure, on one line.
+    """
+    return Broke(key, governing, now, cause, _condition_of(error))
+
+
+def broken(state: State, event: Broke) -> tuple[State, tuple[Commit, Rest]]:
     """End a turn that could not be finished: the store could not be read, or something else failed.
 
     An asset that needs an operator stalls. Any other is retried automatically, less and less often.
 
     Args:
         state: as it was when it failed, with or without a turn.
-        governing, now, cause: of the turn.
-        error: the failure, on one line.
     """
-    condition = _condition_of(error)
+    condition, now = event.condition, event.now
     delay: float | None = None
     if condition.status is not Status.STALLED:
         again = state.turns + 1 if condition.key() == state.condition_key else 0
@@ -102,14 +108,14 @@ def broken(
     writes: tuple[Write, ...] = ()
     if condition.key() != state.condition_key:
         decision = Decision(
-            partition=key.partition,
-            asset=key.id,
+            partition=event.key.partition,
+            asset=event.key.id,
             at=now,
             content=0,  # its basis is not reliable
-            governing=governing,
+            governing=event.governing,
             goal=Goal.PRESENT if state.ledger is None else state.ledger.goal,
             condition=condition,
-            event=cause,
+            event=event.cause,
             turns=state.turns,
         )
         writes = (RecordDecision(decision),)

@@ -24,7 +24,7 @@ ANY_DIFF = 10
 FIRST_DELAY, LONGEST_DELAY = 10.0, 300.0
 
 
-class Contest(msgspec.Struct, frozen=True):
+class Contest(msgspec.Struct, frozen=True, array_like=True):
     """Memory of verified pushes of one content.
 
     Attributes:

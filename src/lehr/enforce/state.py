@@ -11,7 +11,7 @@ from lehr.base.digest import Digest
 from lehr.enforce.contest import NO_CONTEST, Contest
 from lehr.enforce.turndown import TurndownStage
 from lehr.model.asset import Asset, AssetId, AssetKey
-from lehr.model.decision import Reservation, Verdict
+from lehr.model.decision import Condition, Reservation, Verdict
 from lehr.model.diff import Diff, Goal, Target
 from lehr.model.handle import Handle
 from lehr.model.operation import LedgerEntry, Operation, Outcome, Progress, Purpose
@@ -95,6 +95,8 @@ class Turn(msgspec.Struct, frozen=True):
 
     Attributes:
         awaits: assets whose outputs the plugin needs and that are not known yet.
+        diff: found last; None until production is compared, also again after a push.
+        pushed: digest of the diff whose push has succeeded.
     """
 
     view: View
@@ -103,9 +105,10 @@ class Turn(msgspec.Struct, frozen=True):
     verdicts: tuple[Verdict, ...] = ()
     elsewhere: tuple[tuple[AssetId, int], ...] = ()
     awaits: tuple[AssetId, ...] = ()
+    pushed: Digest | None = None
 
 
-class Trouble(msgspec.Struct, frozen=True):
+class Trouble(msgspec.Struct, frozen=True, array_like=True):
     """Memory of pushes that did not succeed. New content clears it.
 
     Attributes:
@@ -273,7 +276,24 @@ class Ended(msgspec.Struct, frozen=True):
     superseded: bool = False
 
 
-Event = Begin | StatusReported | Diffed | DiffFailed | Checked | Admitted | NotAdmitted | Deferred | Ended
+class Broke(msgspec.Struct, frozen=True):
+    """The turn could not be finished, whatever its phase.
+
+    Attributes:
+        governing, now, cause: of the turn.
+        condition: what the failure means for the asset.
+    """
+
+    key: AssetKey
+    governing: int
+    now: float
+    cause: str
+    condition: Condition
+
+
+Event = (
+    Begin | StatusReported | Diffed | DiffFailed | Checked | Admitted | NotAdmitted | Deferred | Ended | Broke
+)
 
 # --- effects -----------------------------------------------------------------
 

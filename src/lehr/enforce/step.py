@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from lehr.base.backoff import delay as backoff
 from lehr.base.clock import iso
 from lehr.base.digest import Digest, canonical, digest_all, short
-from lehr.enforce.conclude import conclude, decision_of, pushing_condition
+from lehr.enforce.conclude import broken, conclude, decision_of, pushing_condition
 from lehr.enforce.contest import NO_CONTEST
 from lehr.enforce.state import (
     NO_TROUBLE,
@@ -28,6 +28,7 @@ from lehr.enforce.state import (
     AskAdmission,
     AskStatus,
     Begin,
+    Broke,
     Checked,
     Commit,
     Deferred,
@@ -288,7 +289,8 @@ def _repaired(state: State, content: Digest) -> State:
     """Remember a verified push: if it is undone again and again, there is another writer."""
     turn = _turn(state)
     view = turn.view
-    contest = state.contest.verified(content, _diff(turn).digest(), view.monotonic, view.jitter)
+    assert turn.pushed is not None
+    contest = state.contest.verified(content, turn.pushed, view.monotonic, view.jitter)
     return replace(state, contest=contest)
 
 
@@ -601,7 +603,8 @@ def _ended_with(state: State, event: Ended) -> StepResult:
     if outcome.result is Result.DONE:
         entry = _entry(operation, event.now)
         finish = Finish(operation.partition, operation.id, outcome, event.now, entry)
-        state = replace(state, phase=Phase.VERIFYING, ledger=entry)
+        turn = replace(_turn(state), diff=None, pushed=operation.diff_digest)
+        state = replace(state, phase=Phase.VERIFYING, ledger=entry, turn=turn)
         return state, (Commit((finish,)), RunDiff(_target_of(state, operation)))
     finish = Finish(operation.partition, operation.id, outcome, event.now)
     if event.superseded:
@@ -750,5 +753,6 @@ STEPS: dict[type, Callable[[State, Any], StepResult]] = {
     NotAdmitted: _not_admitted,
     Deferred: _deferred,
     Ended: _ended,
+    Broke: broken,
 }
 """The steps of a turn, in their order, by the event that enters them."""

@@ -18,7 +18,7 @@ from lehr.model.reason import Reason
 _ORDER = (Goal.PRESENT, Goal.DRAINED, Goal.FENCED, Goal.ABSENT)
 
 
-class TurndownStage(msgspec.Struct, frozen=True):
+class TurndownStage(msgspec.Struct, frozen=True, array_like=True):
     """The goal of a turn of an asset with a turndown.
 
     Attributes:

@@ -15,7 +15,7 @@ from lehr.base.log import Log
 from lehr.client.turns import TurnQueue
 from lehr.enforce.claims import PushRefusal, SlotClaims
 from lehr.enforce.committer import Committer
-from lehr.enforce.conclude import broken
+from lehr.enforce.conclude import broke
 from lehr.enforce.governance import AsOf, Governance
 from lehr.enforce.intent_readers import RecordingReader
 from lehr.enforce.lookups import Lookups
@@ -37,6 +37,7 @@ from lehr.enforce.state import (
     Ended,
     Event,
     NotAdmitted,
+    Phase,
     Rest,
     RunChecks,
     RunDiff,
@@ -46,6 +47,7 @@ from lehr.enforce.state import (
 )
 from lehr.enforce.step import step
 from lehr.enforce.turn_checks import TurnCheckReader, ask_all, waits_for
+from lehr.enforce.turn_inputs import with_inputs
 from lehr.enforce.viewer import Viewer
 from lehr.enforce.wakeups import Wakeups
 from lehr.model.asset import AssetId
@@ -134,14 +136,13 @@ class Turns:
 
     def _broke(self, slot: Slot, error: LehrError | str) -> None:
         assert slot.governance is not None
-        slot.state, (commit, rest) = broken(
-            slot.state,
-            slot.key,
-            governing=slot.governance.sequence,
-            now=self._runtime.clock.now(),
-            cause=slot.cause,
-            error=error,
-        )
+        now = self._runtime.clock.now()
+        event = broke(slot.key, slot.governance.sequence, now, slot.cause, error)
+        before = replace(slot.state, phase=Phase.IDLE, turn=None)
+        slot.state, effects = step(before, event)
+        commit, rest = with_inputs(before, (event,), effects)
+        assert isinstance(commit, Commit)
+        assert isinstance(rest, Rest)
         self._committer.post(commit.writes)
         self._rest(slot, rest)
 
@@ -193,6 +194,7 @@ class Turns:
 
     async def _steps(self, slot: Slot) -> None:
         event: Event | None
+        events: list[Event]
         if slot.inbox is not None:
             event, slot.inbox = slot.inbox, None
         else:
@@ -206,9 +208,12 @@ class Turns:
             if view.stage.wait_for:
                 self._wakeups.listen(slot, view.stage.wait_for)
             event = Begin(view)
+        before, events = slot.state, []
         while event is not None:
             ledger, left, outputs = slot.state.ledger, slot.state.left, slot.state.outputs
+            events.append(event)
             slot.state, effects = step(slot.state, event)
+            effects = with_inputs(before, events, effects)
             if slot.state.left and not left:
                 await self._claims.release(slot.key.id)
             if slot.state.ledger is not ledger:

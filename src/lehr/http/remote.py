@@ -277,11 +277,14 @@ class RemoteRecords(_Remote):
         found = self._server.asked("/v1/usage", Usage, asked)
         return found.used, found.frees_at
 
+    def decision(self, partition: Partition, number: int) -> tuple[Decision, bytes] | None:
+        raise _not_sent(f"the inputs of decision {number} of {partition}")
+
     def position(self, partition: Partition) -> int:
-        raise _no_feed(partition)
+        raise _not_sent(f"the feed of {partition}")
 
     def feed(self, partition: Partition, after: int, limit: int = 100) -> list[FeedEntry]:
-        raise _no_feed(partition)
+        raise _not_sent(f"the feed of {partition}")
 
     def attempt(self, partition: Partition) -> Attempt | None:
         return self._server.attempt(partition)
@@ -369,11 +372,9 @@ def _both(one: FilterPlan | None, other: FilterPlan | None) -> FilterPlan | None
     )
 
 
-def _no_feed(partition: Partition) -> StalledError:
+def _not_sent(what: str) -> StalledError:
     return StalledError(
-        f"the feed of {partition} cannot be read over HTTP",
-        code="HTP128",
-        fix="read it where the store is",
+        f"{what} cannot be read over HTTP", code="HTP128", fix="run the command where the store is"
     )
 
 

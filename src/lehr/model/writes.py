@@ -90,7 +90,8 @@ class Admit(msgspec.Struct, frozen=True):
 
     Attributes:
         approval: True when one must be active for exactly this diff.
-        decision: recorded in the same transaction when the push is admitted.
+        decision: recorded in the same transaction when the push is admitted; `inputs`: its inputs, as in
+            `RecordDecision`.
     """
 
     operation: Operation
@@ -98,6 +99,7 @@ class Admit(msgspec.Struct, frozen=True):
     reservations: tuple[Reservation, ...] = ()
     approval: bool = False
     decision: Decision | None = None
+    inputs: bytes = b""
 
 
 class Refused(msgspec.Struct, frozen=True):
@@ -142,9 +144,14 @@ class Adopt(msgspec.Struct, frozen=True):
 
 
 class RecordDecision(msgspec.Struct, frozen=True):
-    """A turn's verdict changed. Answers None."""
+    """A turn's verdict changed. Answers None.
+
+    Attributes:
+        inputs: what the turn was decided from, for those who decide it again; opaque to the store.
+    """
 
     decision: Decision
+    inputs: bytes = b""
 
 
 class Reschedule(msgspec.Struct, frozen=True):

@@ -11,13 +11,13 @@ from lehr.base.errors import StalledError, TransientError
 
 
 class Arrivals:
-    """The newest number, shared by all who wait for a later one.
+    """The newest number, shared by everything that waits for a later one.
 
     `notify` hints at one; without a hint, it is found by polling.
     """
 
     def __init__(self, what: str, read: Callable[[], int], reading: Blocking, poll: float) -> None:
-        """Polls every `poll` seconds while somebody waits.
+        """Polls every `poll` seconds while anything waits.
 
         Args:
             what: grows, for the name of the task that polls.
@@ -89,7 +89,7 @@ class Arrivals:
         return True
 
     async def _look(self) -> None:
-        """Find later numbers, announced or not, while somebody waits."""
+        """Find later numbers, announced or not, while anything waits."""
         while True:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self._poll):

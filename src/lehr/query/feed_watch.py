@@ -1,6 +1,6 @@
 """Watching the feed of a partition: one reader of the store for any number of watchers.
 
-As for intent, a watcher is just a position, and nothing is buffered for it. The entries that were read last
+As for intent, a watcher is just a position, and buffers nothing. The entries that were read last
 are kept in memory: most watchers wait for the next, and all get the same.
 """
 

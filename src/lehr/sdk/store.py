@@ -314,6 +314,10 @@ class Records(Protocol):
         """The newest decisions with their numbers, newest first."""
         ...
 
+    def decision(self, partition: Partition, number: int) -> tuple[Decision, bytes] | None:
+        """A decision, and its inputs (`lehr.model.writes.RecordDecision`); None if it is not there."""
+        ...
+
     def usage(self, reservation: Reservation, now: float, but: str = "") -> tuple[int, float | None]:
         """How many count against a limit, `but` this holder, and when the oldest stops to.
 

@@ -109,7 +109,7 @@ class WatchableFeed(Protocol):
     """The feed of one partition."""
 
     async def position(self) -> int:
-        """Position of the newest entry; 0 before the first. What is read from now on includes its changes.
+        """Position of the newest entry; 0 before the first. Reads from now on show its changes.
 
         Raises:
             TransientError: not now.

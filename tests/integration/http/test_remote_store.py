@@ -22,7 +22,7 @@ from lehr.model.writes import KeepHandle, KeepOutputs, Prune
 from lehr.query.asset_pages import Wanted, page
 from lehr.query.filters import Filter
 from lehr.query.partition_view import Reading
-from lehr.sdk.store import PrunedError, Span, Store
+from lehr.sdk.store import PrunedError, Records, Span, Store
 from lehr.testing.conformance.store.subject import (
     NOW,
     OTHER,
@@ -111,6 +111,9 @@ ASKED: dict[str, Ask] = {
 }
 
 
+NOT_SENT = ("damaged_operations", "decision", "feed", "position")
+
+
 def fill(store: Store) -> None:
     first = [asset("a", "1"), asset("b", "a"), *(asset(f"x/{number}") for number in range(30))]
     store.commit([publication(0, *first, mentions={"b": ["a"]}, at=NOW)])
@@ -130,6 +133,25 @@ def told(store: Store, ask: Ask) -> Any:
         return as_plain(ask(store))
     except LehrError as error:
         return PrunedError if isinstance(error, PrunedError) else type(error), vars(error)
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda records: records.position(PARTITION),
+        lambda records: records.feed(PARTITION, 0),
+        lambda records: records.decision(PARTITION, 1),
+    ],
+)
+def test_the_feed_and_inputs_are_not_sent(ask: Callable[[Records], object], tmp_path: Path) -> None:
+    async def main() -> None:
+        async with served(tmp_path) as server:
+            there = RemoteStore(server.running.url)
+            with raises("HTP128", StalledError):
+                ask(there.records)
+            there.close()
+
+    asyncio.run(main())
 
 
 def test_operations_are_not_said_to_be_intact_by_who_cannot_know(tmp_path: Path) -> None:
@@ -216,7 +238,7 @@ def test_every_question_of_the_protocol_is_asked() -> None:
     for part in (Store.intent.fget, Store.records.fget):  # type: ignore[attr-defined]
         names = {name for name in vars(part.__globals__[part.__annotations__["return"]]) if name[0] != "_"}
         asked = {word.removeprefix("some ").split()[0] for word in ASKED}
-        assert names <= asked | {"rows", "damaged_operations"}, "the last has a test of its own"
+        assert names <= asked | {"rows", *NOT_SENT}, "the last have tests of their own"
 
 
 def test_more_than_is_told_at_a_time_is_not_taken_for_all(

@@ -188,6 +188,13 @@ def _digest(store: Broken, key: AssetKey) -> Digest | None:
     return heads[0].digest if heads else None
 
 
+class ForgetsInputsOfPushes(Broken):
+    """Keeps only the inputs of decisions that come on their own."""
+
+    def before(self, write: Any) -> Any:
+        return replace(write, inputs=b"") if isinstance(write, Admit) else write
+
+
 class ForgetsUnknown(Broken):
     """Takes an unknown outcome for a failure."""
 

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import psycopg
@@ -37,6 +38,9 @@ from lehr.testing.conformance.store.subject import (
 from tests.codes import raises
 from tests.integration.store.relay import Break, Relay
 from tests.postgres import PORT, PostgresServer
+
+UNKNOWN = SimpleNamespace(partition=PARTITION)
+"""A write of a kind that no store carries out."""
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -92,7 +96,7 @@ def test_one_commit_is_not_taken_for_another(relay: Relay, through: PostgresStor
     expected: list[str] = []
     for turn, at in enumerate([Break.AFTER, Break.BEFORE, Break.BEFORE, Break.AFTER, Break.UNHEARD]):
         with pytest.raises(KeyError):
-            through.commit([RecordDecision(decision("a", "Never")), object()])  # type: ignore[list-item]
+            through.commit([RecordDecision(decision("a", "Never")), UNKNOWN])  # type: ignore[list-item]
         relay.at = at
         try:
             through.commit([RecordDecision(decision("a", f"Turn{turn}"))])

@@ -251,6 +251,7 @@ DAMAGES = {
     ],
     "UPDATE decision SET asset = 'b' WHERE number = 1": ["decision 1 of one contradicts"],
     "UPDATE decision SET body = replace(body, '\"governing\":1', '\"governing\":9')": ["decision 1 of one"],
+    "UPDATE decision SET inputs = checksum WHERE number = 1": ["decision 1 on asset a is damaged"],
     "UPDATE standing SET key = 'odd' WHERE asset = 'a'": ["standing a of one contradicts"],
     "UPDATE standing SET condition = '{}' WHERE asset = 'b'": ["standing b of one cannot be read"],
     "UPDATE control SET expires_at = 5 WHERE id = 'c1'": ["control c1 of one contradicts"],

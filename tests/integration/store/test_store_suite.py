@@ -47,6 +47,7 @@ from tests.integration.store.broken_stores import (
     FirstHandleStays,
     FirstWordStands,
     Forgets,
+    ForgetsInputsOfPushes,
     ForgetsUnknown,
     HoldsLeasesAgainstTheirOwner,
     ImportsAnything,
@@ -424,6 +425,11 @@ BREAKS: list[tuple[Rule, type[Broken]]] = [
     (
         history.decisions_come_newest_first,
         with_records(decisions=lambda right, *args, **rest: right.decisions(*args, **rest)[::-1]),
+    ),
+    (history.a_decision_keeps_its_inputs, ForgetsInputsOfPushes),
+    (
+        history.a_decision_keeps_its_inputs,
+        with_records(decision=lambda right, partition, number: right.decision(PARTITION, number)),
     ),
     (history.a_standing_is_as_old_as_its_verdict, with_records(standing=_youngest_standing)),
     (history.a_touch_is_no_decision, TouchDecides),

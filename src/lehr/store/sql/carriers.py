@@ -91,7 +91,7 @@ def carry_out(db: Session, carriers: Mapping[type, CarryOut], writes: Sequence[W
 def _admit(db: Session, write: Admit) -> Refused | None:
     refused = admission.admit(db, write)
     if refused is None and write.decision is not None:
-        record_decision(db, RecordDecision(write.decision))
+        record_decision(db, RecordDecision(write.decision, write.inputs))
     return refused
 
 
@@ -128,7 +128,8 @@ def record_decision(db: Session, write: RecordDecision) -> None:
     condition = decision.condition
     number = db.next_number("decision")
     body = msgspec.json.encode(decision)
-    db.execute(DECISION.insert, DECISION.sealed(number, decision.partition, decision.asset, body))
+    values = number, decision.partition, decision.asset, body, write.inputs
+    db.execute(DECISION.insert, DECISION.sealed(*values))
     since = STANDING.sealed(decision.partition, decision.asset, condition.key(), float(decision.at))
     _of, _asset, *kept = CONDITION.sealed(decision.partition, decision.asset, msgspec.json.encode(condition))
     db.execute(_STAND, (*since, *kept))

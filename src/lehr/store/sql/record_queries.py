@@ -54,6 +54,7 @@ _FIND_HANDLES = f"SELECT {HANDLE.names()} FROM handle WHERE partition = ? ORDER 
 _FIND_OUTPUTS_OF = f"SELECT {OUTPUTS.names()} FROM outputs WHERE partition = ? AND asset = ?"  # noqa: S608
 _FIND_OUTPUTS = f"SELECT {OUTPUTS.names()} FROM outputs WHERE partition = ? ORDER BY asset"  # noqa: S608
 _FIND_ATTEMPT = f"SELECT {ATTEMPT.names()} FROM attempt WHERE partition = ?"  # noqa: S608
+_FIND_DECISION = f"SELECT {DECISION.names()} FROM decision WHERE partition = ? AND number = ?"  # noqa: S608
 _STANDS = f"SELECT {STANDING.names()}, {CONDITION.names()} FROM standing WHERE partition = ?"  # noqa: S608
 _FIND_STANDING = f"{_STANDS} AND asset = ?"
 _FIND_STANDINGS = f"{_STANDS} ORDER BY asset"
@@ -143,6 +144,14 @@ class SqlRecords:
         with self._reading() as db:
             rows = _newest(db, DECISION, partition, asset, limit)
             return [(row[0], _decision.decode(row[3])) for row in rows]
+
+    def decision(self, partition: Partition, number: int) -> tuple[Decision, bytes] | None:
+        with self._reading() as db:
+            row = db.execute(_FIND_DECISION, (partition, number)).fetchone()
+            if row is None:
+                return None
+            _number, _partition, _asset, body, inputs = DECISION.read(row)
+            return _decision.decode(body), bytes(inputs)
 
     def usage(self, reservation: Reservation, now: float, but: str = "") -> tuple[int, float | None]:
         with self._reading() as db:

@@ -155,11 +155,13 @@ CREATE TABLE outputs (
     PRIMARY KEY (partition, asset)
 ) WITHOUT ROWID;
 
+-- `inputs`: what it was decided from.
 CREATE TABLE decision (
     number INTEGER PRIMARY KEY,
     partition TEXT NOT NULL,
     asset TEXT NOT NULL,
     body BLOB NOT NULL,
+    inputs BLOB NOT NULL,
     checksum BLOB NOT NULL
 );
 CREATE INDEX decision_asset ON decision (partition, asset, number);

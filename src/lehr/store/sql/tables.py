@@ -218,7 +218,13 @@ OUTPUTS = Table(
     description="the record of the outputs of asset {asset} of {partition}",
 )
 DECISION = Table(
-    "decision", "number", "partition", "asset", "body", description="decision {number} on asset {asset}"
+    "decision",
+    "number",
+    "partition",
+    "asset",
+    "body",
+    "inputs",
+    description="decision {number} on asset {asset}",
 )
 STANDING = Table(
     "standing",

@@ -62,7 +62,7 @@ class SqliteStore:
         with translated(self._path):
             if self._checkpoints is not None:
                 self._checkpoints.before_commit()
-            db.execute("BEGIN IMMEDIATE")
+            db.begin()
             try:
                 answers = carry_out(db, self._carriers, writes)
                 db.execute("COMMIT")

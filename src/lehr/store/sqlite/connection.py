@@ -34,12 +34,26 @@ class Connection(sqlite3.Connection):
 
     noted: Noted
 
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self._numbers: dict[str, int] = {}
+
+    def begin(self) -> None:
+        """Begin a commit: nothing else is written until it ends."""
+        self.execute("BEGIN IMMEDIATE")
+        self._numbers.clear()
+
     def stream(self, statement: str, values: Any = (), /) -> Iterator[Any]:
         return self.execute(statement, values)
 
-    def next_number(self, table: str) -> int:
-        query = f"SELECT coalesce(max(number), 0) + 1 FROM {table}"  # noqa: S608 - our own names
-        return int(self.execute(query).fetchone()[0])
+    def next_number(self, table: str, count: int = 1) -> int:
+        """The first of `count` numbers for new rows. Looked up once per commit, since that takes 5 us."""
+        number = self._numbers.get(table)
+        if number is None:
+            query = f"SELECT coalesce(max(number), 0) + 1 FROM {table}"  # noqa: S608 - our own names
+            number = int(self.execute(query).fetchone()[0])
+        self._numbers[table] = number + count
+        return number
 
     def number(self, column: str, field: str) -> str:
         return f"json_extract(CAST({column} AS TEXT), '$.{field}')"

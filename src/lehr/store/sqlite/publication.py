@@ -83,7 +83,7 @@ def _indexed_afterwards(db: sqlite3.Connection, index: str, rows: int) -> Iterat
 
 def _upsert(db: Connection, partition: Partition, sequence: int, assets: tuple[Asset, ...]) -> None:
     """Append versions and point the current state at them."""
-    first = db.next_number("asset_version")
+    first = db.next_number("asset_version", len(assets))
     db.executemany(
         VERSION.insert,
         (
@@ -111,7 +111,7 @@ def _upsert(db: Connection, partition: Partition, sequence: int, assets: tuple[A
 
 
 def _remove(db: Connection, partition: Partition, sequence: int, ids: tuple[AssetId, ...]) -> None:
-    first = db.next_number("asset_version")
+    first = db.next_number("asset_version", len(ids))
     db.executemany(
         VERSION.insert,
         (

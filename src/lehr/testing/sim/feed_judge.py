@@ -1,4 +1,4 @@
-"""Whether the feed has every change once, in the order of the commits."""
+"""Whether the feed has every change once, in the order of the commits, and decisions can be made again."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from lehr.base.errors import LehrError
+from lehr.enforce.turn_inputs import decide_again
 from lehr.model.asset import Partition
 from lehr.model.feed import ChangeKind, FeedEntry
 from lehr.model.incarnation import Incarnation
@@ -20,6 +21,7 @@ from lehr.model.writes import (
     Reschedule,
     SetControl,
     Write,
+    WriteReleases,
 )
 from lehr.sdk.store import Records
 from lehr.sdk.watch import FeedGoneError
@@ -37,6 +39,7 @@ class FeedJudge:
         self._position = 0
         self._decision = 0
         self._open: dict[str, str] = {}  # the asset of each open operation
+        self._releases: dict[str, str] = {}  # and of each release that was not withdrawn
 
     def committed(
         self, partition: Partition, records: Records, writes: Sequence[Write], answers: Sequence[Any]
@@ -53,6 +56,8 @@ class FeedJudge:
             self._broken("I12", f"the feed cannot be read after {self._position}: {error}")
             return
         changes = [self._named(item, change) for item in found for change in item.changes]
+        for item in found:
+            self._decided_again(partition, records, item)
         if changes != expected or len(found) != bool(expected):
             self._broken("I12", f"the feed has {changes} in {len(found)} entries, and not {expected}")
         self._position += len(found)
@@ -67,6 +72,20 @@ class FeedJudge:
             self._broken("I12", f"decision {change.record} follows {self._decision} in the feed")
         self._decision = int(change.record)
         return change.kind, change.asset, ""
+
+    def _decided_again(self, partition: Partition, records: Records, entry: FeedEntry) -> None:
+        """I8: each decision can be explained by running `step` again on what was recorded with it."""
+        for change in entry.changes:
+            if change.kind is not ChangeKind.DECISION:
+                continue
+            recorded = records.decision(partition, int(change.record))
+            if recorded is None or not recorded[1]:
+                self._broken("I8", f"decision {change.record} on {change.asset} has no inputs")
+                continue
+            decision, inputs = recorded
+            again = decide_again(decision, inputs)
+            if again != decision:
+                self._broken("I8", f"{decision} is decided as {again} from its inputs")
 
     def _position_follows(self, entry: FeedEntry) -> None:
         if entry.position != self._position + 1:
@@ -98,8 +117,19 @@ class FeedJudge:
                 yield ChangeKind.RESCHEDULED, write.key.id, ""
             case SetControl() if answer is None:
                 yield ChangeKind.CONTROL_SET, "", write.control.id
+            case WriteReleases() if answer is None:
+                yield from self._released(write)
             case LiftControl() if answer:
                 yield ChangeKind.CONTROL_LIFTED, "", write.id
+
+    def _released(self, write: WriteReleases) -> Iterator[_Named]:
+        for id in write.withdrawn:
+            asset = self._releases.pop(id, None)
+            if asset is not None:
+                yield ChangeKind.RELEASE_WITHDRAWN, asset, id
+        for release in write.releases:
+            self._releases[release.id] = release.asset
+            yield ChangeKind.RELEASED, release.asset, release.id
 
     def _ended(self, write: Finish) -> Iterator[_Named]:
         asset = self._open[write.operation]

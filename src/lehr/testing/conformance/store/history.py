@@ -30,12 +30,15 @@ from lehr.testing.conformance.store.subject import (
     PARTITION,
     RULES,
     Subject,
+    admitted,
     commit,
     control,
     decision,
     entry,
+    governed,
     key,
     only,
+    request,
 )
 
 _ODD = "größe 名前 \U0001f9ca \\ \" ' %s {x}"
@@ -79,6 +82,27 @@ def decisions_come_newest_first(store: Store) -> None:
         store.records.decisions(PARTITION, AssetId("a"), 1) == found[:1],
         "no more than asked of one asset",
     )
+
+
+@RULES
+def a_decision_keeps_its_inputs(subject: Subject) -> None:
+    """Those of an admitted push included; whatever bytes they are, and only in its own partition."""
+    inputs = bytes(range(256))
+    with subject.opened() as store:
+        governed(store)
+        commit(store, RecordDecision(decision("a"), inputs))
+        pushing = decision("b", Reason.PUSHING)
+        admitted(store, request(store, "o1", "b", decision=pushing, inputs=inputs[::-1]))
+        commit(store, RecordDecision(decision("c")))
+    with subject.opened() as store:
+        numbers = {item.asset: number for number, item in store.records.decisions(PARTITION)}
+        found = {id: store.records.decision(PARTITION, number) for id, number in numbers.items()}
+        expected = {"a": (decision("a"), inputs), "b": (pushing, inputs[::-1]), "c": (decision("c"), b"")}
+        hold(found == expected, f"each decision has its inputs, not {found}")
+        hold(
+            store.records.decision(OTHER, numbers[AssetId("a")]) is None, "another partition does not have it"
+        )
+        hold(store.records.decision(PARTITION, 10**6) is None, "nor is there one that was never made")
 
 
 @RULES.opened
