@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+import os
+import signal
+
 from lehr.base.clock import SystemClock
 from lehr.model.asset import Asset
 from lehr.model.diff import Diff
@@ -18,6 +21,7 @@ from tests.integration.plugins.test_process_plugin import (
     get,
     kill,
     ports,
+    program,
     site,
     state,
     until,
@@ -92,3 +96,16 @@ def test_workers_that_stand_in_the_way_of_a_restart_are_not_waited_for(site: Sit
     until(lambda: not (found := site.diff(asset)).empty and found.look_again is None)
     site.apply(asset)
     assert get(ports) == "1"
+
+
+def test_a_process_that_is_stopped_by_a_signal_is_unhealthy_and_restarted(site: Site) -> None:
+    asset = program(
+        "sleep", "600", start_timeout_seconds=2, stop_timeout_seconds=1, health_timeout_seconds=0.2
+    )
+    site.apply(asset)
+    old = site.pids()[0]
+    until(lambda: site.paths(asset) == [])
+    os.kill(old, signal.SIGSTOP)
+    until(lambda: site.paths(asset) == [("replicas/0/health", "healthy", "unhealthy")])
+    site.apply(asset)
+    assert site.pids()[0] != old

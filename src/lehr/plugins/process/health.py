@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from urllib.parse import urlsplit
 
 from lehr.base.clock import Clock
+from lehr.plugins.process import procfs
 from lehr.plugins.process.observation import Health, Observation, Program, State
 from lehr.plugins.process.render import Replica
 
@@ -38,6 +39,13 @@ async def probe(url: str, timeout: float) -> str | None:
     return None if found[1] == "200" else f"{url} answered {found[1]}"
 
 
+async def check(replica: Replica, pid: int | None, timeout: float) -> str | None:
+    """None if a replica is healthy, as a look at process `pid` and a probe show; otherwise why not."""
+    if pid is not None and procfs.suspended(pid):
+        return f"process {pid} is stopped by a signal, such as SIGSTOP"
+    return await probe(replica.health_url, timeout) if replica.health_url else None
+
+
 async def assess(intended: Sequence[Replica], observation: Observation, clock: Clock) -> dict[int, Health]:
     """Health of each replica that runs with the right content.
 
@@ -60,12 +68,12 @@ async def assess(intended: Sequence[Replica], observation: Observation, clock: C
 
 
 async def _health(replica: Replica, program: Program, clock: Clock, gate: asyncio.Semaphore) -> Health:
-    if not replica.health_url:
-        return Health.STARTING if program.state is State.STARTING else Health.HEALTHY
+    if not replica.health_url and program.state is State.STARTING:
+        return Health.STARTING
     deadline = clock.monotonic() + replica.health_timeout
     while True:
         async with gate:
-            failure = await probe(replica.health_url, min(PROBE_TIMEOUT, replica.health_timeout))
+            failure = await check(replica, program.pid, min(PROBE_TIMEOUT, replica.health_timeout))
         if failure is None:
             return Health.HEALTHY
         if program.age < replica.start_timeout:

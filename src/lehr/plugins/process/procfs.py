@@ -168,6 +168,11 @@ def arguments(pid: int) -> list[str]:
     return raw.decode(errors="replace").removesuffix("\0").split("\0") if raw else []
 
 
+def suspended(pid: int) -> bool:
+    """True while `pid` is stopped by a signal (SIGSTOP) and does nothing, not even on SIGTERM."""
+    return _content(pid, "stat").rpartition(b")")[2].split()[:1] == [b"T"]
+
+
 def executable(pid: int) -> str:
     """The file that `pid` runs; empty if it cannot be read, or no longer exists."""
     file = _target(pid, "exe")

@@ -16,7 +16,7 @@ from lehr.base.clock import Clock
 from lehr.base.errors import StalledError, TransientError
 from lehr.model.asset import AssetKey
 from lehr.plugins.process import procfs
-from lehr.plugins.process.health import PROBE_TIMEOUT, probe
+from lehr.plugins.process.health import PROBE_TIMEOUT, check
 from lehr.plugins.process.observation import LeftBehind, Observation, State
 from lehr.plugins.process.observe import left_behind, state_of
 from lehr.plugins.process.ownership import Ownership
@@ -302,15 +302,15 @@ class RollingPush:
         first = None if reloaded is None else reloaded.pid
         when = "right after its start" if reloaded is None else "when it was reloaded"
         while True:
-            failure = None
-            if replica.health_url:
-                left = deadline - self._site.clock.monotonic()
-                failure = await probe(replica.health_url, max(0.1, min(PROBE_TIMEOUT, left)))
+            left = deadline - self._site.clock.monotonic()
+            failure = await check(replica, first, max(0.1, min(PROBE_TIMEOUT, left)))
             # Checked after the probe: an answer counts only if this same process still runs.
             found = await self._site.run(supervisord.information, name)
             state = state_of(found)
             pid = found["pid"] if found is not None else None
             first = first or pid
+            if failure is None and pid and procfs.suspended(pid):
+                failure = f"process {pid} is stopped by a signal"
             if state not in (State.STARTING, State.RUNNING) or pid != first:
                 raise await self._ended(supervisord, replica.index, mark, found, when)
             if failure is None and (replica.health_url or state is State.RUNNING):
