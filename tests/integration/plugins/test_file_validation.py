@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
+import select
 import signal
 import sys
 from pathlib import Path
@@ -11,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from lehr.base.blocking import Inline, Threads
+from lehr.base.clock import Clock, SystemClock
 from lehr.base.errors import StalledError, TransientError
 from lehr.model.asset import AssetId, make_asset
 from lehr.model.diff import Goal
@@ -28,9 +31,9 @@ REGISTRY = Registry(TYPES)
 REFUSES_BAD = ("sh", "-c", 'if grep bad "$1"; then echo "in $1" >&2; exit 1; fi', "sh", "{file}")
 
 
-def push(base: Path, file: File, goal: Goal = Goal.PRESENT) -> None:
+def push(base: Path, file: File, goal: Goal = Goal.PRESENT, clock: Clock | None = None) -> None:
     secrets = FixedSecrets({"env:A": "bad hunter2"})
-    plugin = FilePlugin(base, Inline(), fsync=False, secrets=secrets)
+    plugin = FilePlugin(base, Inline(), fsync=False, secrets=secrets, clock=clock)
     asset = make_asset(AssetId("motd"), FILE, file, {})
     target = target_of(asset, goal)
     reader = FixedReader([asset], REGISTRY)
@@ -96,16 +99,30 @@ def test_the_command_gets_few_variables_and_no_input(tmp_path: Path, monkeypatch
     push(tmp_path, validated("x", (sys.executable, "-c", code, "{file}")))
 
 
+class UntilExists(SystemClock):
+    """A clock on which no time passes from its first reading until there is a file, and then an hour."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._begun = False
+
+    def monotonic(self) -> float:
+        begun, self._begun = self._begun, True
+        return 3600.0 if begun and self._path.exists() else 0.0
+
+
 def test_a_command_that_does_not_end_is_killed_with_its_children(tmp_path: Path) -> None:
-    script = f"echo waiting for the name server; sleep 1000 & echo $! > {tmp_path}/child; wait"
+    started = tmp_path / "child"
+    script = (
+        f"echo waiting for the name server; sleep 1000 & echo $! > {started}.new; "
+        f"mv {started}.new {started}; wait"
+    )
     with raises("FIL113", TransientError, match="within 0.5s: waiting for the name server"):
-        push(tmp_path, validated("x", ("sh", "-c", script, "{file}"), 0.5))
-    child = int((tmp_path / "child").read_text())
-    try:
-        state = Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()[0]
-        assert state == "Z"  # killed; its new parent has not reaped it yet
-    except FileNotFoundError:
-        pass
+        push(tmp_path, validated("x", ("sh", "-c", script, "{file}"), 0.5), clock=UntilExists(started))
+    with contextlib.suppress(ProcessLookupError):  # its new parent may have reaped it
+        handle = os.pidfd_open(int(started.read_text()))
+        assert select.select([handle], [], [], 30)[0]
+        os.close(handle)
     assert os.listdir(tmp_path) == ["child"]
 
 

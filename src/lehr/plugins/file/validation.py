@@ -127,7 +127,7 @@ def _followed(process: subprocess.Popen[bytes], clock: Clock, seconds: float) ->
                 last = (last + chunk)[-MOST_OUTPUT:]
                 if not chunk:
                     poll.unregister(pipe)
-        return last, False
+        return _rest(pipe, last), False
     finally:
         os.close(handle)
 
