@@ -16,8 +16,9 @@ from lehr.model.damage import DamagedError
 from lehr.model.decision import Reservation
 from lehr.model.operation import DONE, Outcome, Result
 from lehr.model.reason import Reason
-from lehr.model.writes import Admit, Adopt, Prune, Pruned, Refused
+from lehr.model.writes import Admit, Adopt, Prune, Pruned, RecordDecision, Refused
 from lehr.sdk.store import Store
+from lehr.sdk.watch import FeedGoneError
 from lehr.store.postgres import PostgresStore
 from lehr.store.postgres.connections import connect
 from lehr.store.sqlite import SqliteStore
@@ -28,6 +29,7 @@ from lehr.testing.conformance.store.subject import (
     asset,
     commit,
     contents,
+    decision,
     entry,
     finish,
     governed,
@@ -295,3 +297,35 @@ def test_a_row_is_verified_each_time_it_is_read(place: Place) -> None:
     place.damage("UPDATE ledger SET content = 2")
     with raises("MOD101", DamagedError, match="the ledger of asset a"):
         place.store.records.ledger(key("a"))
+
+
+# --- the feed -------------------------------------------------------------------------
+
+
+_NEWEST = "number = (SELECT max(number) FROM feed)"
+_OF_ENTRIES = {
+    "its changes are others": f"UPDATE feed SET changes = checksum WHERE {_NEWEST}",
+    "its number is another": f"UPDATE feed SET number = number + 1000 WHERE {_NEWEST}",
+}
+
+
+@pytest.mark.parametrize("damage", _OF_ENTRIES)
+def test_damage_of_the_feed_holds_up_no_commit_and_no_reader_skips_it(place: Place, damage: str) -> None:
+    records = place.store.records
+    for number in range(1, 4):
+        commit(place.store, RecordDecision(decision("a", f"Turn{number}")))
+    place.damage(_OF_ENTRIES[damage])
+    position = records.position(PARTITION)
+    commit(place.store, RecordDecision(decision("a", "Turn4")))
+    with pytest.raises((FeedGoneError, DamagedError)):
+        records.feed(PARTITION, 2)
+    [after] = records.feed(PARTITION, position)
+    assert after.position == position + 1
+
+
+def test_a_decision_with_damaged_inputs_is_not_made_again(place: Place) -> None:
+    commit(place.store, RecordDecision(decision("a"), b"inputs"))
+    [(number, _decision)] = place.store.records.decisions(PARTITION)
+    place.damage("UPDATE decision SET inputs = checksum")
+    with raises("MOD101", DamagedError, match="on asset a"):
+        place.store.records.decision(PARTITION, number)
