@@ -68,7 +68,7 @@ class File(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
         if problem := path_problem(self.path):
             raise ValueError(f"`path` {problem}")
         contents = (self.content, self.content_base64, self.content_secret)
-        if sum(content is not None for content in contents) != 1:
+        if contents.count(None) != len(contents) - 1:
             raise ValueError("exactly one of `content`, `content_base64` and `content_secret` must be given")
         if self.content_secret is not None and self.permissions & 0o007:
             raise ValueError(f'`mode` {self.mode} lets every user read a secret; write `mode: "0600"`')
