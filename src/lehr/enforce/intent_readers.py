@@ -3,32 +3,20 @@
 from __future__ import annotations
 
 import contextlib
-import copy
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
-from lehr.base.digest import Digest, digest, digest_all
+from lehr.base.digest import Digest, digest_all
 from lehr.base.errors import NeedError, StalledError, WaitingError
+from lehr.enforce.output_reads import NOTHING_OBSERVED, Observed, OutputPath, OutputReads
 from lehr.model.asset import Asset, AssetId, AssetKey, Partition
-from lehr.model.outputs import NO_OUTPUTS, NoSuchValueError, OutputNames, name_in, value_at
 from lehr.model.types import Registry
 from lehr.sdk.plugin import version_read
 
 T = TypeVar("T")
 
-OutputPath = tuple[AssetId, str]
-"""An asset, and a path into its outputs."""
-
-
-class Observed(NamedTuple):
-    """The outputs that an asset's type has, and those that are known."""
-
-    names: OutputNames
-    values: Mapping[str, Any]
-
-
-_NOTHING = Observed(NO_OUTPUTS, {})
+_NONE: Mapping[AssetId, Asset | None] = {}
 
 
 class Assets(Protocol):
@@ -53,7 +41,7 @@ class RecordingReader:
     Attributes:
         reads: digest by id of every asset that was asked for; None for one that does not exist. One of which
             only outputs were asked for is not among them.
-        awaited: outputs that were asked for and are not known yet.
+        outputs: those that were asked for; None if none were.
         missed: assets that were asked for and not in memory; the caller asks again once they are.
         understands: up to which version of which types the reader understands, as
             `AssetPlugin.versions`; None for one that always understands the newest.
@@ -67,14 +55,14 @@ class RecordingReader:
         sequence: int,
         removed: Callable[[Asset], bool] = lambda asset: False,
         sequence_of: Callable[[AssetId], int] | None = None,
-        observed: Callable[[Asset], Observed] = lambda asset: _NOTHING,
+        observed: Callable[[Asset], Observed] = lambda asset: NOTHING_OBSERVED,
     ) -> None:
         """Read incarnation `sequence`.
 
         Args:
             removed: whether the turndown of an asset has removed it: it is not there then.
             sequence_of: the incarnation at which an asset is read instead. May raise `NeedError`.
-            observed: the outputs of an asset as they are now; its first answer counts for all later reads.
+            observed: as for `OutputReads`.
         """
         self._removed = removed
         self._sequence_of = sequence_of
@@ -85,10 +73,8 @@ class RecordingReader:
         self._sequence = sequence
         self._assets: dict[AssetId, Asset | None] = {}
         self._elsewhere: dict[AssetId, int] = {}
-        self._fetched: dict[AssetId, Asset | None] = {}
-        self._observed: dict[AssetId, tuple[Asset, Observed]] = {}
-        self._outputs: dict[OutputPath, Digest | None] = {}
-        self.awaited: dict[OutputPath, None] = {}
+        self._fetched: Mapping[AssetId, Asset | None] = _NONE
+        self.outputs: OutputReads | None = None
         self.missed: dict[AssetId, None] = {}
         self.understands: Mapping[str, int] | None = None
 
@@ -114,10 +100,9 @@ class RecordingReader:
 
     def content_digest(self, asset: Asset) -> Digest:
         """Digest of `asset` and of everything that was read to apply it."""
-        if not self._outputs and not self.others(asset.id):
-            return asset.digest
-        stable = {place: value for place, value in self._outputs.items() if self._is_stable(place)}
-        return content_digest(asset, self.reads, stable)
+        if self.outputs is not None:
+            return content_digest(asset, self.reads, self.outputs.stable)
+        return content_digest(asset, self.reads) if self.others(asset.id) else asset.digest
 
     def know(self, asset: Asset) -> None:
         """Save a look-up: `asset` is its version in this incarnation, and is read although removed."""
@@ -127,12 +112,13 @@ class RecordingReader:
         """Take over the reads of another reader of the same incarnation; they count as reads of this one."""
         self._assets = {**other._assets, **self._assets}
         self._elsewhere = {**other._elsewhere, **self._elsewhere}
-        self._outputs = {**other._outputs, **self._outputs}
-        self.see_same(other)
+        if other.outputs is not None:
+            self._output_reads().take_over(other.outputs)
 
     def see_same(self, other: RecordingReader) -> None:
-        """Read outputs as another reader has read them."""
-        self._observed = {**other._observed, **self._observed}
+        """Find outputs as another reader has found them."""
+        if other.outputs is not None:
+            self._output_reads().see_same(other.outputs)
 
     def asset(self, id: AssetId) -> Asset | None:
         try:
@@ -175,7 +161,7 @@ class RecordingReader:
             LehrError: it cannot be read.
         """
         if id not in self._assets:
-            self._fetched[id] = await self._intent.run(partial(self._look, id))
+            self._fetched = {**self._fetched, id: await self._intent.run(partial(self._look, id))}
         self.missed.pop(id, None)
 
     def payload(self, id: AssetId, kind: type[T]) -> T:
@@ -190,57 +176,25 @@ class RecordingReader:
         return self._registry.addon(self._present(id), name, kind)
 
     def output(self, id: AssetId, path: str) -> Any:
-        asset, observed = self._outputs_of(id)
-        name = name_in(path)
-        if name not in observed.names:
-            known = f"its type {asset.type} has {observed.names}" if str(observed.names) else ""
-            raise StalledError(
-                f"asset {id} has no output `{name}`",
-                code="ENF110",
-                why=known or f"no plugin here declares outputs of its type {asset.type}",
-                fix="correct what reads it, or update the plugin of that type",
-            )
-        try:
-            value = value_at(observed.values, path)
-        except NoSuchValueError:
-            self._outputs[id, path] = None
-            self.awaited[id, path] = None
-            raise WaitingError(
-                f"output `{path}` of {id} is not known yet",
-                until=0.0,
-                code="ENF111",
-                fix=f"wait until {id} has been pushed; see `lehr why {id}`",
-            ) from None
-        self._outputs[id, path] = digest(value)
-        return copy.deepcopy(value)
+        asset = self._assets[id] if id in self._assets else self._found(id)
+        if asset is None:
+            asset = self._present(id)  # which raises, and records that it is not there
+        return self._output_reads().read(asset, path)
 
-    def _outputs_of(self, id: AssetId) -> tuple[Asset, Observed]:
-        if id not in self._observed:
-            asset = self._assets[id] if id in self._assets else self._found(id)
-            if asset is None:
-                asset = self._present(id)  # which raises, and records that it is not there
-            self._observed[id] = asset, self._observe(asset)
-        return self._observed[id]
-
-    def _is_stable(self, place: OutputPath) -> bool:
-        id, path = place
-        return name_in(path) in self._observed[id][1].names.stable
+    def _output_reads(self) -> OutputReads:
+        if self.outputs is None:
+            self.outputs = OutputReads(self._observe)
+        return self.outputs
 
     @property
     def waking(self) -> tuple[OutputPath, ...]:
-        """Outputs whose change makes what was read out of date: those that are stable, or were not known."""
-        if not self._outputs:
-            return ()
-        return tuple(place for place in self._outputs if place in self.awaited or self._is_stable(place))
+        """As `OutputReads.waking`."""
+        return () if self.outputs is None else self.outputs.waking
 
     @property
     def out_of_date(self) -> bool:
-        """Whether one of these outputs has changed since it was read."""
-        return any(self._now(place) != self._outputs[place] for place in self.waking)
-
-    def _now(self, place: OutputPath) -> Digest | None:
-        id, path = place
-        return output_digest(self._observe(self._observed[id][0]), path)
+        """As `OutputReads.out_of_date`."""
+        return self.outputs is not None and self.outputs.out_of_date
 
     def recall(self, places: Iterable[OutputPath]) -> None:
         """Read these outputs where they are there."""
@@ -257,14 +211,6 @@ class RecordingReader:
                 fix="correct the reference in intent",
             )
         return asset
-
-
-def output_digest(observed: Observed, path: str) -> Digest | None:
-    """Digest of an output; None while it is not known."""
-    try:
-        return digest(value_at(observed.values, path))
-    except NoSuchValueError:
-        return None
 
 
 def content_digest(

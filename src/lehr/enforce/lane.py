@@ -412,7 +412,8 @@ def _plain_outputs(outputs: object) -> dict[str, Any]:
 def _diff_failed(error: LehrError, read: RecordingReader) -> DiffFailed:
     why = f": {error.why}" if error.why else ""
     is_waiting = isinstance(error, WaitingError)
-    awaits = tuple(dict.fromkeys(id for id, _path in read.awaited)) if is_waiting else ()
+    awaited = read.outputs.awaited if is_waiting and read.outputs is not None else ()
+    awaits = tuple(dict.fromkeys(id for id, _path in awaited))
     until = error.until if isinstance(error, WaitingError) else None
     failed = DiffFailed(
         f"{error.what}{why}", error.fix, isinstance(error, StalledError), until, awaits=awaits

@@ -9,9 +9,10 @@ from msgspec.structs import replace
 
 from lehr.base.digest import Digest
 from lehr.enforce.governance import AsOf
-from lehr.enforce.intent_readers import Observed, RecordingReader
+from lehr.enforce.intent_readers import RecordingReader
 from lehr.enforce.lane import Lane
 from lehr.enforce.lookups import Lookups
+from lehr.enforce.output_reads import Observed
 from lehr.enforce.slot import Slot
 from lehr.enforce.state import Diffed, DiffFailed
 from lehr.model.addons import TURNDOWN

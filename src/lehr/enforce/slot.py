@@ -8,8 +8,9 @@ from lehr.base.digest import Digest
 from lehr.base.text import writable
 from lehr.enforce.ages import Ages
 from lehr.enforce.governance import Governance
-from lehr.enforce.intent_readers import OutputPath, RecordingReader
+from lehr.enforce.intent_readers import RecordingReader
 from lehr.enforce.lane import Lane
+from lehr.enforce.output_reads import OutputPath
 from lehr.enforce.state import Ended, State
 from lehr.model.asset import AssetId, AssetKey
 from lehr.model.damage import DamagedError

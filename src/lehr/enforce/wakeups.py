@@ -9,9 +9,9 @@ from collections.abc import Iterable
 from lehr.base.chance import Chance
 from lehr.base.clock import Clock
 from lehr.client.agenda import Agenda
-from lehr.enforce.intent_readers import OutputPath
 from lehr.enforce.lane import Lane
 from lehr.enforce.listeners import Listeners
+from lehr.enforce.output_reads import OutputPath
 from lehr.enforce.slot import Activity, Slot
 from lehr.enforce.state import Ended, Rest
 from lehr.enforce.step import RETRY

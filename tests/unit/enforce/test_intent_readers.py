@@ -10,7 +10,8 @@ from typing import Any, TypeVar
 import pytest
 
 from lehr.base.errors import NeedError, StalledError, WaitingError
-from lehr.enforce.intent_readers import Observed, RecordingReader, content_digest
+from lehr.enforce.intent_readers import RecordingReader, content_digest
+from lehr.enforce.output_reads import Observed
 from lehr.model.addons import OWNER, Owner
 from lehr.model.asset import Asset, AssetId, AssetKey, make_asset
 from lehr.model.declared import TYPE, declaration_id, declared_type
@@ -190,7 +191,8 @@ def test_an_output_that_is_not_known_is_waited_for() -> None:
     for path in ("id", "zone/0"):
         with raises("ENF111", WaitingError, match=f"output `{path}` of b is not known yet"):
             read.output(B.id, path)
-    assert [*read.awaited] == [("b", "id"), ("b", "zone/0")]
+    assert read.outputs is not None
+    assert [*read.outputs.awaited] == [("b", "id"), ("b", "zone/0")]
     assert read.content_digest(A) != A.digest, "a plugin may have caught the error"
 
 

@@ -10,8 +10,9 @@ import msgspec
 import pytest
 
 from lehr.base.errors import LehrError, StalledError, TransientError, WaitingError
-from lehr.enforce.intent_readers import Observed, RecordingReader
+from lehr.enforce.intent_readers import RecordingReader
 from lehr.enforce.lane import Lane
+from lehr.enforce.output_reads import Observed
 from lehr.enforce.state import Diffed, DiffFailed, StatusReported
 from lehr.model.asset import Asset, AssetId, AssetKey, make_asset
 from lehr.model.diff import NO_DIFF, Change, Diff, Target
