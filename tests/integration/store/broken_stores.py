@@ -230,6 +230,15 @@ class DecidesApart(Broken):
         return replace(write, decision=None) if isinstance(write, Admit) else write
 
 
+class AdmitsFirst(Broken):
+    """Carries out the admissions of a commit before everything else."""
+
+    def commit(self, writes: Sequence[Any]) -> list[Any]:
+        order = sorted(range(len(writes)), key=lambda place: not isinstance(writes[place], Admit))
+        answers = dict(zip(order, super().commit([writes[place] for place in order]), strict=True))
+        return [answers[place] for place in range(len(writes))]
+
+
 class DecidesAnyway(Broken):
     """Records the decision of a push that it refuses."""
 

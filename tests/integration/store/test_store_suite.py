@@ -34,6 +34,7 @@ from lehr.testing.conformance.store import (
 )
 from lehr.testing.conformance.store.subject import PARTITION
 from tests.integration.store.broken_stores import (
+    AdmitsFirst,
     AdmitsWhatIsNotReleased,
     AnswersInReverse,
     AnyReleaseRefusesAll,
@@ -377,6 +378,7 @@ BREAKS: list[tuple[Rule, type[Broken]]] = [
     (incarnations.an_addon_stands_since_it_came, with_intent(addon_since=_since_last_version)),
     (admission.admission_starts_an_operation, DecidesApart),
     (admission.an_overtaken_lease_admits_nothing, OneLease),
+    (admission.an_admission_sees_the_writes_before_it, AdmitsFirst),
     (admission.changed_governance_refuses, trusting(basis=_basis(governance=_governance))),
     (admission.changed_governance_refuses, SaysNothing),
     (admission.changed_governance_refuses, DecidesAnyway),

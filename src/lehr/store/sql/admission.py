@@ -6,6 +6,9 @@ Invariants kept here: I3 (no push without admission), I5 (one push in flight per
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import msgspec
 
 from lehr.base.digest import Digest
@@ -15,6 +18,7 @@ from lehr.model.control import Control
 from lehr.model.damage import DamagedError
 from lehr.model.decision import Reservation
 from lehr.model.feed import ChangeKind
+from lehr.model.lease import Lease
 from lehr.model.operation import LedgerEntry, Operation, Result
 from lehr.model.reason import Reason
 from lehr.model.writes import Admit, Finish, Refused
@@ -80,10 +84,20 @@ class _Rows:
         self._db = db
 
     def partition(self, name: Partition) -> PartitionRow:
-        return partition_row(self._db, name)
+        row: PartitionRow = self._once("partition", partition_row, name)
+        return row
 
     def epoch(self, partition: Partition) -> int:
-        return lease(self._db, partition).epoch
+        found: Lease = self._once("lease", lease, partition)
+        return found.epoch
+
+    def _once(self, table: str, read: Callable[[Session, Partition], Any], partition: Partition) -> Any:
+        """What a hundred admissions of one commit read. A write to the table forgets it."""
+        rows = self._db.noted.rows
+        found = rows.get((table, partition))
+        if found is None:
+            found = rows[table, partition] = read(self._db, partition)
+        return found
 
     def newest_digest(self, partition: Partition, id: AssetId) -> Digest | None:
         row = self._db.execute(_FIND_CURRENT, (partition, id)).fetchone()

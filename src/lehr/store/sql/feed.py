@@ -34,9 +34,14 @@ _FROM = f"SELECT {FEED.names()} FROM feed WHERE partition = ? AND number >= ? OR
 
 
 class Noted:
-    """The changes of the commit under way, by partition."""
+    """The changes of the commit under way, by partition.
+
+    Attributes:
+        rows: what admissions have read of partitions and leases in this commit, which nobody else changes.
+    """
 
     def __init__(self) -> None:
+        self.rows: dict[tuple[str, Partition], Any] = {}
         self._changes: dict[Partition, list[tuple[ChangeKind, str, str]]] = {}  # fields of `RecordChange`
         self._at = -math.inf
 

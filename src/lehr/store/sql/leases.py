@@ -75,4 +75,5 @@ def _at(db: Session, partition: Partition, share: int, at: float) -> tuple[Lease
 
 
 def _write(db: Session, found: Lease) -> None:
+    db.noted.rows.pop(("lease", found.partition), None)
     db.execute(_REPLACE, LEASE.sealed(*found))

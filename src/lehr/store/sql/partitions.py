@@ -31,6 +31,7 @@ def know_partition(db: Session, partition: Partition) -> None:
 
 def write_partition(db: Session, row: PartitionRow) -> None:
     """Replace or create the row of a partition."""
+    db.noted.rows.pop(("partition", row.name), None)
     know_partition(db, row.name)
     name, *values, checksum = PARTITION.sealed(*row)
     db.execute(_UPDATE, (*values, checksum, name))

@@ -14,7 +14,7 @@ from lehr.model.decision import Reservation
 from lehr.model.diff import Goal
 from lehr.model.operation import DONE, Outcome, Result
 from lehr.model.reason import Reason
-from lehr.model.writes import Admit, Basis, LiftControl, Refused, SetControl, TakeLease
+from lehr.model.writes import Admit, Basis, LiftControl, Refused, SetControl, TakeLease, Write
 from lehr.sdk.store import Store
 from lehr.testing.conformance.rules import hold
 from lehr.testing.conformance.store.subject import (
@@ -37,6 +37,7 @@ from lehr.testing.conformance.store.subject import (
     only,
     operation,
     published,
+    refusal,
     refused,
     request,
 )
@@ -57,6 +58,22 @@ def admission_starts_an_operation(subject: Subject) -> None:
         hold(recorded == decision("a", Reason.PUSHING), "its decision is recorded")
     with subject.opened() as store:
         hold(store.records.open_operations(PARTITION) == [operation("o1")], "a started push is remembered")
+
+
+@RULES.governed
+def an_admission_sees_the_writes_before_it(store: Store) -> None:
+    """Those of its own commit included: a control, another lease."""
+    writes: list[Write] = [
+        request(store, "o1", "a"),
+        SetControl(control("c1", selects="b")),
+        request(store, "o2", "b"),
+        TakeLease(PARTITION, "one", NOW),
+        request(store, "o3", "c"),
+    ]
+    first, _control, second, epoch, third = store.commit(writes)
+    hold((first, epoch) == (None, 2), f"the first is admitted, not {first}")
+    refusal(second, Reason.CONTROLS_CHANGED, "the control before it refuses the second")
+    refusal(third, Reason.LEASE_LOST, "and the lease before it refuses the third")
 
 
 @RULES.governed
