@@ -19,6 +19,14 @@ from lehr.model.writes import Audit
 
 HELLO = Partition("hello")
 
+INTERRUPTIBLE = """
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from lehr.cli.main import main
+sys.exit(main())
+"""
+"""`lehr`, also below a shell that has its background jobs ignore interrupts."""
+
 
 def lehr(*arguments: str, code: int = 0) -> Result:
     done = CliRunner().invoke(cli, arguments)
@@ -43,7 +51,7 @@ def test_events_are_shown_oldest_first_and_followed(folder: Path) -> None:
     first, *_, last = lehr("events").stdout.splitlines()
     assert first.endswith("hello@1 published: 1 added, 0 changed, 0 removed")
     assert last.endswith("Converged (AsIntended): production is as intended")
-    command = [sys.executable, "-m", "lehr", "events", "motd", "-f", "-o", "json"]
+    command = [sys.executable, "-c", INTERRUPTIBLE, "events", "motd", "-f", "-o", "json"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as following:
         assert following.stdout is not None
         shown = [json.loads(following.stdout.readline()) for _ in lehr("events", "motd").stdout.splitlines()]
