@@ -50,7 +50,7 @@ BAD: dict[str, tuple[str, str | bytes, str, str]] = {
         "assets/bad.yaml",
         FILE.replace("content: new", "content: " + "x" * 200_000),
         "GEN009",
-        "200,1",
+        "200,",
     ),
     "deep YAML": ("assets/bad.yaml", "[" * 100_000, "DOC007", "64"),
     "deep JSON": ("assets/bad.json", "[" * 100_000, "DOC007", "64"),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -16,16 +15,9 @@ from lehr.cli.main import cli
 from lehr.model.asset import Partition
 from lehr.model.control import AuditEntry
 from lehr.model.writes import Audit
+from tests.interruptible import interruptible
 
 HELLO = Partition("hello")
-
-INTERRUPTIBLE = """
-import signal, sys
-signal.signal(signal.SIGINT, signal.default_int_handler)
-from lehr.cli.main import main
-sys.exit(main())
-"""
-"""`lehr`, also below a shell that has its background jobs ignore interrupts."""
 
 
 def lehr(*arguments: str, code: int = 0) -> Result:
@@ -51,7 +43,7 @@ def test_events_are_shown_oldest_first_and_followed(folder: Path) -> None:
     first, *_, last = lehr("events").stdout.splitlines()
     assert first.endswith("hello@1 published: 1 added, 0 changed, 0 removed")
     assert last.endswith("Converged (AsIntended): production is as intended")
-    command = [sys.executable, "-c", INTERRUPTIBLE, "events", "motd", "-f", "-o", "json"]
+    command = interruptible("events", "motd", "-f", "-o", "json")
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as following:
         assert following.stdout is not None
         shown = [json.loads(following.stdout.readline()) for _ in lehr("events", "motd").stdout.splitlines()]

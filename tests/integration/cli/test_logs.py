@@ -17,6 +17,7 @@ from lehr.cli.main import cli
 from lehr.plugins.process import procfs
 from lehr.plugins.process.ownership import Ownership
 from tests.codes import raises
+from tests.interruptible import interruptible
 
 PROGRAM = """
 import os, sys, time
@@ -104,7 +105,7 @@ def test_previous_shows_the_run_before_the_restart(folder: Path) -> None:
 
 def test_follow_shows_what_is_kept_and_then_lines_as_they_are_written(folder: Path) -> None:
     shows("[replica 1] trouble of 1")
-    command = [sys.executable, "-m", "lehr", "logs", "web", "-f"]
+    command = interruptible("logs", "web", "-f")
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as following:
         assert following.stdout is not None
         assert len([following.stdout.readline() for _ in range(4)]) == 4
