@@ -92,7 +92,7 @@ class _Rows:
         return found.epoch
 
     def _once(self, table: str, read: Callable[[Session, Partition], Any], partition: Partition) -> Any:
-        """What a hundred admissions of one commit read. A write to the table forgets it."""
+        """Read once for all admissions of a commit, until a write to the table forgets it."""
         rows = self._db.noted.rows
         found = rows.get((table, partition))
         if found is None:

@@ -37,7 +37,7 @@ class Noted:
     """The changes of the commit under way, by partition.
 
     Attributes:
-        rows: what admissions have read of partitions and leases in this commit, which nobody else changes.
+        rows: what admissions of this commit have read of partitions and leases. No other commit can change it.
     """
 
     def __init__(self) -> None:
