@@ -79,6 +79,7 @@ class Slot:
         governance: governance of the turn under way.
         held_at: content at which a pin or release held it in its last turn; 0 if none did.
         inbox: end of a push, to be taken up by the next turn.
+        met: digest of the newest version whose references a turn has followed; None before the first.
         settled: its last turn has left nothing to do.
         compared: what the plugin read in the diff of the turn under way.
         reads: other assets that the plugin read in the last diff.
@@ -102,6 +103,7 @@ class Slot:
         "inbox",
         "key",
         "lane",
+        "met",
         "offered",
         "output_reads",
         "overtaken",
@@ -130,6 +132,7 @@ class Slot:
         self.push: RunningPush | None = None
         self.governance: Governance | None = None
         self.held_at = 0
+        self.met: Digest | None = None
         self.routine = False
         self.offered = False
         self.overtaken = False

@@ -205,6 +205,7 @@ class Turns:
                 return
             view = await self._lookups.run(partial(self._view, slot))
             self._note_holds(slot, view)
+            self._note_needs(slot, view)
             if view.stage.wait_for:
                 self._wakeups.listen(slot, view.stage.wait_for)
             event = Begin(view)
@@ -237,6 +238,13 @@ class Turns:
         if held_at != slot.held_at:
             slot.held_at = held_at
             self._wakeups.wake_readers(slot.key.id, f"{slot.key.id}, which it reads, is held elsewhere")
+
+    def _note_needs(self, slot: Slot, view: View) -> None:
+        """Follow the references of a changed asset, which may need what was removed and not differ itself."""
+        if slot.met != slot.digest:
+            slot.met = slot.digest
+            if self._wakeups.removed and view.newest is not None:
+                self._bring_back(self._neighbours.referred(view.newest))
 
     def _as_of(self, slot: Slot) -> AsOf:
         """The moment by whose pins and releases the turn of `slot` reads other assets."""
@@ -281,7 +289,12 @@ class Turns:
 
     def _rest(self, slot: Slot, rest: Rest) -> None:
         self._wakeups.rest(slot, rest)
-        if rest.settled and slot.compared is not None and self._neighbours.was_removed(slot.key.id):
+        removed = self._neighbours.was_removed(slot.key.id)
+        if removed:
+            self._wakeups.removed.add(slot.key.id)
+        else:
+            self._wakeups.removed.discard(slot.key.id)
+        if removed and rest.settled and slot.compared is not None:
             # An asset that only this one needed may be about to come back, and wait for something else first.
             needed = self._neighbours.referred_by(slot.compared, slot.key.id)
             freed = [id for id in needed if id in self._wakeups.unsettled]

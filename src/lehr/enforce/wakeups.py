@@ -31,6 +31,7 @@ class Wakeups:
 
     Attributes:
         slots: of all assets that are enforced, by id.
+        removed: that are out of production, and come back once an asset that stays needs them.
         unsettled: on which something is left to do; in order, so that equal seeds give equal runs.
         changed: set when a turn has ended.
         stopping: nothing more is woken.
@@ -39,6 +40,7 @@ class Wakeups:
     def __init__(self, clock: Clock, chance: Chance) -> None:
         self.slots: dict[AssetId, Slot] = {}
         self.unsettled: dict[AssetId, None] = {}
+        self.removed: set[AssetId] = set()
         self.changed = asyncio.Event()
         self.stopping = False
         self._clock = clock
@@ -62,6 +64,7 @@ class Wakeups:
         slot.lane.forget(slot)
         self._agenda.discard(slot.key.id)
         self.unsettled.pop(slot.key.id, None)
+        self.removed.discard(slot.key.id)
         self._waiting.leave(slot.key.id, slot.waits)
         self._readers.leave(slot.key.id, slot.reads)
         self._output_readers.leave(slot.key.id, _names(slot.output_reads))

@@ -37,7 +37,7 @@ class Noted:
     """The changes of the commit under way, by partition.
 
     Attributes:
-        rows: what admissions of this commit have read of partitions and leases. No other commit can change it.
+        rows: partitions and leases that admissions of this commit have read. No other commit changes them.
     """
 
     def __init__(self) -> None:

@@ -228,7 +228,7 @@ def _differs(harness: RandomHarness, decision: Decision, id: str) -> bool:
     if decision.goal is not Goal.PRESENT:
         content = decision.governing
     if decision.asset in witness.assets() and "pin" not in decision.evidence:
-        content = max(witness.incarnations)
+        content = harness.liveness.content_of(decision.asset, max(witness.incarnations))
     # A push that goes back to older content does not wait for others to go back.
     own = max(content, harness.liveness.content_of(AssetId(id), decision.governing))
     contents = {content} if _names(harness, decision, id) else {own}
@@ -276,8 +276,8 @@ def _names(harness: RandomHarness, decision: Decision, id: str) -> bool:
 
 def _unaware(harness: RandomHarness, decision: Decision, waiting: list[Verdict]) -> Iterator[Complaint]:
     """I7: an asset that was seen to differ does not count as settled, with the content of both."""
-    if "pin" in decision.evidence:
-        return
+    if {"pin", "release"} & decision.evidence.keys():
+        return  # It is compared at content that is not what the other one is to have.
     for id in dict.fromkeys(other for verdict in waiting for other in verdict.wait_for):
         condition, last = harness.process.condition(id), harness.witness.last(id)
         if condition is None or condition.reason != Reason.AS_INTENDED or last is None:

@@ -132,22 +132,29 @@ class WitnessedState:
         return [asset.id for asset in self._referring(id, self._cared_for())]
 
     def stays(self, id: str) -> bool:
-        """Whether something that will stay refers to `id`, directly or through assets in turndown."""
+        """Whether something that will stay needs `id`, directly or through assets in turndown.
+
+        An asset that merely follows another one does not need it.
+        """
         ahead, cared_for = [id], self._cared_for()
         for target in ahead:  # which grows
-            for asset in self._referring(target, cared_for):
+            for asset in self._referring(target, cared_for, needing=True):
                 if self.turndown(asset) is None:
                     return True
                 if asset.id not in ahead:
                     ahead.append(asset.id)
         return False
 
-    def _referring(self, id: str, assets: Iterable[Asset]) -> list[Asset]:
-        """Those of `assets`, other than `id` itself, that refer to it."""
+    def _referring(self, id: str, assets: Iterable[Asset], *, needing: bool = False) -> list[Asset]:
+        """Those of `assets` other than `id` that refer to it; `needing`: only those that need it."""
         return [
             asset
             for asset in assets
-            if asset.id != id and any(item.target == id for item in self._registry.mentions(asset))
+            if asset.id != id
+            and any(
+                item.target == id and not (needing and item.follows)
+                for item in self._registry.mentions(asset)
+            )
         ]
 
     def _cared_for(self) -> list[Asset]:
