@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import grp
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -24,6 +25,7 @@ from tests.codes import raises
 from tests.integration.plugins import troubles
 
 REGISTRY = Registry(TYPES)
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root may give entries away")
 
 
 def asset_of(link: Symlink) -> Asset:
@@ -140,6 +142,34 @@ def test_what_a_crashed_push_left_is_a_difference_and_cleaned(tmp_path: Path) ->
     assert [change.path for change in diff(tmp_path, to("b")).changes] == ["temporary"]
     push(tmp_path, to("b"))
     assert os.listdir(tmp_path) == ["a"]
+
+
+@needs_root
+def test_owner_and_group_of_the_link_are_set_and_seen_and_its_target_keeps_its_own(tmp_path: Path) -> None:
+    (tmp_path / "b").touch()
+    link = Symlink(path="a", target="b", owner="12345", group="daemon")
+    push(tmp_path, to("b"))
+    assert diff(tmp_path, link).changes == (
+        Change("owner", "12345", "root"),
+        Change("group", "daemon", "root"),
+    )
+    push(tmp_path, link)
+    status = (tmp_path / "a").lstat()
+    assert (status.st_uid, status.st_gid) == (12345, grp.getgrnam("daemon").gr_gid)
+    assert (tmp_path / "b").stat().st_uid == 0
+
+
+@needs_root
+def test_an_owner_that_intent_does_not_name_is_kept(tmp_path: Path) -> None:
+    push(tmp_path, Symlink(path="a", target="b", owner="12345"))
+    push(tmp_path, to("c"))
+    assert (tmp_path / "a").lstat().st_uid == 12345
+
+
+def test_an_owner_that_does_not_exist_stalls_before_anything_is_made(tmp_path: Path) -> None:
+    with raises("FIL105", StalledError):
+        push(tmp_path, Symlink(path="a", target="b", owner="no-such-user"))
+    assert tree(tmp_path) == {}
 
 
 @pytest.mark.parametrize("path", ["state/a", "state/new/a", "link/a"])

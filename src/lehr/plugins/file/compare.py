@@ -13,7 +13,7 @@ from lehr.base.digest import digest_bytes, short
 from lehr.model.diff import Change, Goal
 from lehr.plugins.file import disk
 from lehr.plugins.file.disk import DiskEntry, EntryKind
-from lehr.plugins.file.owners import gid_of, group_of, uid_of, user_of
+from lehr.plugins.file.owners import owner_changes
 from lehr.plugins.file.payload import Intended
 from lehr.sdk.secrets import DIFFERS
 
@@ -51,10 +51,7 @@ def _content_changes(intended: Intended, found: DiskEntry | None) -> Iterator[Ch
         yield Change("content", _wanted(intended), observed)
     if found.mode != file.permissions:
         yield Change("mode", f"{file.permissions:04o}", f"{found.mode:04o}")
-    if file.owner is not None and found.uid != uid_of(file.owner):
-        yield Change("owner", file.owner, user_of(found.uid))
-    if file.group is not None and found.gid != gid_of(file.group):
-        yield Change("group", file.group, group_of(found.gid))
+    yield from owner_changes(file.owner, file.group, (found.uid, found.gid))
 
 
 def _wanted(intended: Intended) -> dict[str, Any]:

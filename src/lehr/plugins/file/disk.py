@@ -138,8 +138,8 @@ def replace(
     try:
         _write(descriptor, data)
         with contextlib.suppress(PermissionError):
-            _change_owner(descriptor, kept)
-        _change_owner(descriptor, owner)
+            change_owner(descriptor, kept)
+        change_owner(descriptor, owner)
         os.fchmod(descriptor, mode)  # after chown, which clears set-user-id bits
         if fsync:
             os.fsync(descriptor)
@@ -156,11 +156,21 @@ def replace(
         sync_directory(path)
 
 
-def link(path: str, target: str) -> None:
-    """Put a symbolic link to `target` at `path`, atomically."""
+def change_owner(descriptor: int, owner: tuple[int, int]) -> None:
+    """Change the uid and gid of an open entry; -1 for any."""
+    status = os.fstat(descriptor)
+    if owner[0] not in (-1, status.st_uid) or owner[1] not in (-1, status.st_gid):
+        os.fchown(descriptor, *owner)
+
+
+def link(path: str, target: str, owner: tuple[int, int], kept: tuple[int, int]) -> None:
+    """Put a symbolic link to `target` at `path`, atomically; `owner` and `kept` are as for `replace`."""
     temporary = temporary_of(path)
     os.symlink(target, temporary)
     try:
+        with contextlib.suppress(PermissionError):
+            os.lchown(temporary, *kept)
+        os.lchown(temporary, *owner)
         os.rename(temporary, path)
     except BaseException:
         remove(temporary)
@@ -259,9 +269,3 @@ def _require_unchanged(descriptor: int, temporary: str, accept: Callable[[str], 
     )
     if not same or not os.path.samestat(after, os.lstat(temporary)):
         raise ChangedError(temporary)
-
-
-def _change_owner(descriptor: int, owner: tuple[int, int]) -> None:
-    status = os.fstat(descriptor)
-    if owner[0] not in (-1, status.st_uid) or owner[1] not in (-1, status.st_gid):
-        os.fchown(descriptor, *owner)

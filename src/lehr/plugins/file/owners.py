@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import grp
 import pwd
+from collections.abc import Iterator
 
 from lehr.base.errors import StalledError
+from lehr.model.diff import Change
 
 ANY = -1
 """Any owner or group, as in chown(2)."""
@@ -56,3 +58,16 @@ def group_of(gid: int) -> str:
     with contextlib.suppress(KeyError):
         return grp.getgrgid(gid).gr_name
     return str(gid)
+
+
+def owner_of(owner: str | None, group: str | None) -> tuple[int, int]:
+    """The uid and gid of two names or numbers; raises as `uid_of` and `gid_of`."""
+    return uid_of(owner), gid_of(group)
+
+
+def owner_changes(owner: str | None, group: str | None, found: tuple[int, int]) -> Iterator[Change]:
+    """How the uid and gid `found` differ from intent; raises as `uid_of` and `gid_of`."""
+    if owner is not None and found[0] != uid_of(owner):
+        yield Change("owner", owner, user_of(found[0]))
+    if group is not None and found[1] != gid_of(group):
+        yield Change("group", group, group_of(found[1]))

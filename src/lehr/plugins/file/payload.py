@@ -96,11 +96,14 @@ class Symlink(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
             `.` nor `..`. Parent directories may be symbolic links.
         target: where it leads, exactly as stored in the link; a relative one starts from the directory of the
             link. It need not exist.
+        owner, group: names or numbers, of the link itself; left unchanged by default.
         make_parents: create missing parent directories.
     """
 
     path: Annotated[str, msgspec.Meta(min_length=1, max_length=4000)]
     target: Annotated[str, msgspec.Meta(min_length=1, max_length=4000)]
+    owner: Name | None = None
+    group: Name | None = None
     make_parents: bool = True
 
     def __post_init__(self) -> None:

@@ -24,9 +24,10 @@ from lehr.model.operation import DONE, Operation, Outcome, Progress
 from lehr.plugins.file import discovery, disk
 from lehr.plugins.file.compare import changes
 from lehr.plugins.file.disk import DiskEntry, EntryKind
+from lehr.plugins.file.entries import require_goal
 from lehr.plugins.file.errors import errors_of
 from lehr.plugins.file.folders import make_folder, require_unprotected
-from lehr.plugins.file.owners import ANY, gid_of, uid_of
+from lehr.plugins.file.owners import ANY, owner_of
 from lehr.plugins.file.payload import FILE, File, Intended
 from lehr.plugins.file.validation import Validation
 from lehr.plugins.file.watch import Watch, WatchedEntry
@@ -121,7 +122,7 @@ class FilePlugin(AssetPlugin):
         looks: deque[_Look] = deque()
         for index, (target, read) in enumerate(requests):
             try:
-                file = _payload(target, read)
+                file = self._file(target, read)
             except LehrError as error:
                 yield index, error
             else:
@@ -187,11 +188,15 @@ class FilePlugin(AssetPlugin):
         self._blocking.close()
         self._validating.close()
 
+    def _file(self, target: Target, read: Reader) -> File:
+        require_goal(self, target)
+        return read.payload(target.id, File)
+
     def _busy(self, key: AssetKey) -> bool:
         return self._writes.busy(key) or self._validated_writes.busy(key)
 
     async def _intended(self, target: Target, read: Reader) -> Intended:
-        file = _payload(target, read)
+        file = self._file(target, read)
         if file.content_secret is None or target.goal is not Goal.PRESENT:
             return Intended(file)
         return Intended(file, await self._secrets.read(file.content_secret))
@@ -254,7 +259,7 @@ class FilePlugin(AssetPlugin):
     def _replace(self, path: str, held: str, intended: Intended, found: DiskEntry | None) -> None:
         file = intended.file
         kept = (ANY, ANY) if found is None or found.kind is not EntryKind.FILE else (found.uid, found.gid)
-        owner = (uid_of(file.owner), gid_of(file.group))
+        owner = owner_of(file.owner, file.group)
         disk.replace(
             held,
             intended.data,
@@ -278,13 +283,3 @@ class FilePlugin(AssetPlugin):
 
     def _path(self, file: File) -> str:
         return os.path.join(self._base, file.path)
-
-
-def _payload(target: Target, read: Reader) -> File:
-    if target.goal is not Goal.PRESENT and target.goal not in FilePlugin.traits.goals:
-        raise StalledError(
-            f"a {FILE} cannot be {target.goal}",
-            code="FIL110",
-            fix="use a turndown, which fences and removes it",
-        )
-    return read.payload(target.id, File)
