@@ -26,8 +26,7 @@ from lehr.plugins.process.payload import PROCESS, RESERVED
 from lehr.sdk.discovered_ids import Ids
 from lehr.sdk.plugin import Found
 
-_DEFAULT_STOP = 10
-_STOP = re.compile(r"^stopwaitsecs=(\d+)$", re.MULTILINE)
+_STOP = re.compile(r"^(stopsignal|stopwaitsecs)=(\w+)$", re.MULTILINE)
 
 
 class _Launch(msgspec.Struct):
@@ -38,6 +37,7 @@ class _Launch(msgspec.Struct):
     directory: str
     marks: dict[str, str]
     health_url: str = ""
+    run_as: dict[str, Any] = {}
     secrets: dict[str, Secret] = {}
 
     @property
@@ -104,8 +104,11 @@ def _own(
                 payload["group"] = group
             if payload["directory"] == base:
                 del payload["directory"]
-            if (stop := _stop_seconds(folder)) != _DEFAULT_STOP:
-                payload["stop_timeout_seconds"] = stop
+            stop = _stop(folder)
+            if (signal := stop.get("stopsignal", "TERM")) != "TERM":
+                payload["stop_signal"] = f"SIG{signal}"
+            if (seconds := stop.get("stopwaitsecs", "10")) != "10":
+                payload["stop_timeout_seconds"] = int(seconds)
             note = "its start and health timeouts are not recorded: the draft has the defaults"
             yield Found(id=id, type=PROCESS, payload=payload, notes=(note,))
 
@@ -121,10 +124,10 @@ def _replicas(folder: Path) -> dict[int, _Launch]:
     return dict(sorted(found.items()))
 
 
-def _stop_seconds(folder: Path) -> int:
-    texts = (path.read_text() for path in sorted(folder.glob("*.ini")))
-    match = next((found for text in texts if (found := _STOP.search(text))), None)
-    return int(match[1]) if match else _DEFAULT_STOP
+def _stop(folder: Path) -> dict[str, str]:
+    """Supervisord's settings for the end of a replica."""
+    text = next((path.read_text() for path in sorted(folder.glob("*.ini"))), "")
+    return dict(_STOP.findall(text))
 
 
 def _payload(replicas: Mapping[int, _Launch], inherited: Mapping[str, str]) -> dict[str, Any]:
@@ -149,6 +152,7 @@ def _payload(replicas: Mapping[int, _Launch], inherited: Mapping[str, str]) -> d
     if first.health_url:
         urls = [launch.health_url for launch in replicas.values()]
         payload["health_url"] = _template(replicas, names, urls)
+    payload |= first.run_as
     if version := first.marks.get(procfs.VERSION):
         payload["version"] = version
     return payload

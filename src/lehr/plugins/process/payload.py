@@ -23,7 +23,10 @@ PLACEHOLDER = re.compile(r"\{(\{?)(port|port\.[A-Za-z0-9_-]+|replica|directory)\
 
 Argument = Annotated[str, msgspec.Meta(max_length=32_768, pattern=r"^[^\0]*$")]
 Signal = Literal["SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM", "SIGUSR1", "SIGUSR2", "SIGWINCH"]
+StopSignal = Literal["SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM", "SIGKILL", "SIGUSR1", "SIGUSR2", "SIGWINCH"]
 Seconds = Annotated[float, msgspec.Meta(gt=0, le=3600)]
+Name = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.@$-]*$", max_length=64)]
+Limit = Annotated[int, msgspec.Meta(ge=0, le=2**62)] | Literal["unlimited"]
 
 
 class Port(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -38,12 +41,38 @@ class Port(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     base: Annotated[int, msgspec.Meta(ge=1, le=65_535)]
 
 
+class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
+    """Resource limits of each process of a replica, as in setrlimit(2): soft and hard.
+
+    Attributes:
+        address_space: bytes of virtual memory, of which many programs reserve much more than they use.
+        core: bytes of a core dump.
+        cpu: seconds of processor time.
+        data: bytes of heap and private memory.
+        fsize: bytes of a file that is written.
+        memlock: bytes locked in memory.
+        nofile: open files.
+        nproc: processes and threads of the same user.
+        stack: bytes of the stack.
+    """
+
+    address_space: Limit | None = None
+    core: Limit | None = None
+    cpu: Limit | None = None
+    data: Limit | None = None
+    fsize: Limit | None = None
+    memlock: Limit | None = None
+    nofile: Limit | None = None
+    nproc: Limit | None = None
+    stack: Limit | None = None
+
+
 class Process(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A long-running program, kept running in a number of replicas.
 
-    In `command`, `reload_command`, the values of `environment` and `health_url`, `{port}` (or `{port.NAME}`),
-    `{replica}` and `{directory}` are replaced with the replica's own; `{{port}}` becomes `{port}`, and any
-    other brace is kept.
+    In `command`, `reload_command`, the values of `environment`, `environment_file` and `health_url`, `{port}`
+    (or `{port.NAME}`), `{replica}` and `{directory}` are replaced with the replica's own; `{{port}}` becomes
+    `{port}`, and any other brace is kept.
 
     Attributes:
         command: program and arguments; no shell reads them.
@@ -58,9 +87,17 @@ class Process(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
         health_timeout_seconds: how long a replica may fail its probes before it counts as
             unhealthy, and is restarted.
         start_timeout_seconds: how long a replica may take to become healthy after its start.
-        stop_timeout_seconds: from SIGTERM to SIGKILL.
+        stop_signal: sent to a replica's process group to stop it.
+        stop_timeout_seconds: from `stop_signal` to SIGKILL.
         directory: working directory, absolute or relative to the base directory of the deployment,
             which it is by default; it must exist.
+        environment_file: path of a file of variables, one `NAME=value` a line; relative to `directory`. It is
+            read at each start. Variables in `environment` override it.
+        user: that the program runs as, a name or number; by default the one that Lehr runs as. Any other
+            needs a Lehr that runs as root. HOME, USER, LOGNAME and SHELL follow the user.
+        user_group: the program's primary group, a name or number; by default that of `user`.
+        umask: 3 or 4 octal digits.
+        limits: resource limits. Raising a hard limit needs a Lehr that runs as root.
         group: name of the supervisord that runs it; by default that of the partition.
         restart_on: ids of assets whose change rolls the replicas (for example a configuration file). They are
             dependencies: they are pushed first. One that is turned down is removed first, and then the
@@ -81,8 +118,14 @@ class Process(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     health_any_host: bool = False
     health_timeout_seconds: Annotated[float, msgspec.Meta(gt=0, le=20)] = 3.0
     start_timeout_seconds: Seconds = 30.0
+    stop_signal: StopSignal = "SIGTERM"
     stop_timeout_seconds: Seconds = 10.0
     directory: Argument = ""
+    environment_file: Argument = ""
+    user: Name | None = None
+    user_group: Name | None = None
+    umask: Annotated[str, msgspec.Meta(pattern="^[0-7]{3,4}$")] | None = None
+    limits: Limits = Limits()
     group: str = ""
     restart_on: list[Followed] = []
     reload_on: list[Followed] = []
@@ -146,7 +189,7 @@ class Process(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
         if len(self.ports) == 1:
             known.add("port")
         plain = [value for value in self.environment.values() if isinstance(value, str)]
-        for text in (*self.command, *self.reload_command, *plain, self.health_url):
+        for text in (*self.command, *self.reload_command, *plain, self.environment_file, self.health_url):
             for match in PLACEHOLDER.finditer(text):
                 name = match.group(2)
                 if name not in known and not (match.group(1) and match.group(3)):

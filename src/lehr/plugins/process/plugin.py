@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
 from pathlib import Path
 
@@ -172,9 +173,8 @@ class ProcessPlugin(AssetPlugin):
         observation = await self._observe(target, intended)
         health = await assess(intended, observation, self._site.clock)
         secrets = await revealed(self._secrets, payload.environment if intended else {})
-        rolling = RollingPush(
-            self._site, target.key, intended, observation, payload.stop_timeout_seconds, secrets
-        )
+        stop = signal.Signals[payload.stop_signal], payload.stop_timeout_seconds
+        rolling = RollingPush(self._site, target.key, intended, observation, stop, secrets)
         for batch in batches(steps(intended, observation, health, target.goal)):
             if push.superseded:
                 return Outcome(Result.FAILED, "superseded")

@@ -16,10 +16,20 @@ from msgspec.structs import replace
 from lehr.base.digest import Digest, digest, digest_bytes
 from lehr.model.asset import AssetKey
 from lehr.model.secret import Secret
-from lehr.plugins.process.payload import PLACEHOLDER, Process
+from lehr.plugins.process.payload import PLACEHOLDER, Limits, Process
 from lehr.sdk.secrets import SecretValue
 
 _LONGEST_NAME = 180
+
+
+class RunAs(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Settings that the launcher makes before it becomes the program; see `Process`."""
+
+    environment_file: str = ""
+    user: str | None = None
+    user_group: str | None = None
+    umask: str | None = None
+    limits: Limits = Limits()
 
 
 class Replica(msgspec.Struct, frozen=True):
@@ -50,6 +60,8 @@ class Replica(msgspec.Struct, frozen=True):
     loaded: str = ""
     reload_signal: str = "SIGHUP"
     reload_command: tuple[str, ...] = ()
+    stop_signal: str = "SIGTERM"
+    run_as: RunAs = RunAs()
 
 
 def render(
@@ -87,7 +99,14 @@ def _replica(
     # By reference, with the digest of the encrypted file: a digest of the secret could be guessed at.
     secrets = {name: item for name, item in given if isinstance(item, Secret)}
     ports = tuple(port.base + index for port in payload.ports)
-    made_of = (
+    run_as = RunAs(
+        fill(payload.environment_file, values),
+        payload.user,
+        payload.user_group,
+        payload.umask,
+        payload.limits,
+    )
+    made_of: tuple[object, ...] = (
         command,
         {**environment, **secrets},
         directory,
@@ -96,6 +115,11 @@ def _replica(
         payload.version,
         restart_on,
     )
+    # Only where they are declared, so that an upgrade of Lehr rolls nothing.
+    if payload.stop_signal != "SIGTERM":
+        made_of += (payload.stop_signal,)
+    if run_as != RunAs():
+        made_of += (run_as,)
     return Replica(
         index=index,
         group=group,
@@ -112,6 +136,8 @@ def _replica(
         secrets=secrets,
         reload_signal=payload.reload_signal or "SIGHUP",
         reload_command=tuple(fill(text, values) for text in payload.reload_command),
+        stop_signal=payload.stop_signal,
+        run_as=run_as,
     )
 
 
@@ -143,17 +169,18 @@ def program_name(key: AssetKey, index: int) -> str:
     return f"{asset_name(key)}-{index}"
 
 
-def program_section(name: str, launcher: Sequence[str], stop_timeout: float, logs: str) -> str:
+def program_section(name: str, launcher: Sequence[str], replica: Replica, logs: str) -> str:
     """The section of supervisord's configuration that defines one program.
 
     It contains nothing that people write: the launcher reads command and environment from a JSON file,
     because supervisord's own syntax mangles quotes, `%`, `;` and line ends. `autostart` is off so that a
     restarted supervisord starts nothing that is fenced, or that still runs as an orphan of its predecessor.
+    User, umask and limits are the launcher's to set: it reads its file, and writes its note, before.
 
     Args:
         name: of the program.
         launcher: command that becomes the program.
-        stop_timeout: seconds from SIGTERM to SIGKILL.
+        replica: that it runs.
         logs: path of the log files without `.stdout.log`, relative to the group's directory.
     """
     command = shlex.join(launcher).replace("%", "%%")
@@ -164,7 +191,8 @@ def program_section(name: str, launcher: Sequence[str], stop_timeout: float, log
         "autorestart=true",
         "startsecs=1",
         "startretries=3",
-        f"stopwaitsecs={math.ceil(stop_timeout)}",
+        f"stopsignal={replica.stop_signal.removeprefix('SIG')}",
+        f"stopwaitsecs={math.ceil(replica.stop_timeout)}",
         "stopasgroup=true",
         "killasgroup=true",
     ]
@@ -228,9 +256,12 @@ def _launch(
     secrets: Mapping[str, SecretValue],
 ) -> dict[str, Any]:
     revealed = {name: value.text() for name, value in secrets.items()}
+    declared = {**replica.environment, **revealed, **marks}
     return {
         "command": replica.command,
-        "environment": {**base, **replica.environment, **revealed, **marks},
+        "environment": {**base, **declared},
+        "inherited": [name for name in base if name not in declared],
+        "run_as": msgspec.to_builtins(replica.run_as),
         "directory": replica.directory,
         "record": record,
         "marks": dict(marks),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shutil
 import signal
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
@@ -13,7 +12,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from lehr.base.blocking import Blocking, Tracked
 from lehr.base.clock import Clock
-from lehr.base.errors import StalledError, TransientError
+from lehr.base.errors import TransientError
 from lehr.model.asset import AssetKey
 from lehr.plugins.process import procfs
 from lehr.plugins.process.health import PROBE_TIMEOUT, check
@@ -22,6 +21,7 @@ from lehr.plugins.process.observe import left_behind, state_of
 from lehr.plugins.process.ownership import Ownership
 from lehr.plugins.process.plan import Action, ReplicaStep
 from lehr.plugins.process.render import Replica, program_name
+from lehr.plugins.process.runnable import check_runnable
 from lehr.plugins.process.supervisord import LogMark, Supervisord
 from lehr.sdk.secrets import Hidden, SecretValue
 
@@ -76,7 +76,7 @@ class RollingPush:
         key: of the asset.
         intended: all replicas that intent asks for.
         observation: what the steps were planned from.
-        patience: seconds from SIGTERM to SIGKILL.
+        stop: signal that stops a replica, and seconds from that to SIGKILL.
         secrets: further variables of the programs, which are hidden in what they print.
     """
 
@@ -86,14 +86,14 @@ class RollingPush:
         key: AssetKey,
         intended: Sequence[Replica],
         observation: Observation,
-        patience: float,
+        stop: tuple[signal.Signals, float],
         secrets: Mapping[str, SecretValue],
     ) -> None:
         self._site = site
         self._key = key
         self._intended = {replica.index: replica for replica in intended}
         self._observation = observation
-        self._patience = patience
+        self._stop_signal, self._patience = stop
         self._secrets = secrets
         self._hidden = Hidden(secrets.values())
 
@@ -260,7 +260,7 @@ class RollingPush:
                 if now >= deadline:
                     procfs.send(process, signal.SIGKILL)
                 elif process not in asked:
-                    procfs.send(process, signal.SIGTERM)
+                    procfs.send(process, self._stop_signal)
             asked.update(left)
             await self._site.clock.sleep(_POLL)
 
@@ -336,30 +336,6 @@ class RollingPush:
 
 def _ended_with(status: int) -> str:
     return f"failed with exit status {status}" if status > 0 else f"was ended by signal {-status}"
-
-
-def check_runnable(replica: Replica, inherited: Mapping[str, str]) -> None:
-    """Raise unless the replica's program and directory exist.
-
-    Raises:
-        StalledError: one of them does not.
-    """
-    if not os.path.isdir(replica.directory):
-        raise StalledError(
-            f"the directory {replica.directory} of the process does not exist",
-            code="PRO113",
-            fix="create it, or change `directory`",
-        )
-    command = replica.command[0]
-    search = replica.environment.get("PATH", inherited.get("PATH", os.defpath))
-    place = os.path.join(replica.directory, command) if "/" in command else command
-    if shutil.which(place, path=search) is None:
-        raise StalledError(
-            f"the program {command} was not found or is not executable",
-            code="PRO114",
-            why=f"looked for it as {place}" if "/" in command else f"looked for it in PATH ({search})",
-            fix="install it, or change the first word of `command`",
-        )
 
 
 def _stranger(root: Path, ports: frozenset[int], key: AssetKey) -> tuple[int, str] | None:

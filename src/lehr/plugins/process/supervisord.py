@@ -145,7 +145,7 @@ class Supervisord:
         with raised_as(TransientError, f"cannot write {self.directory / path}", code="PRO122"):
             record.unlink(missing_ok=True)  # the run that it records was ended, and does not count as a crash
             self._write_launch(key, replica, secrets)
-            section = program_section(name, launcher, replica.stop_timeout, path)
+            section = program_section(name, launcher, replica, path)
             self._write(f"{path}.ini", section.encode())
         self._forget(name)
         self._reload()

@@ -57,6 +57,14 @@ def rendered(**fields: Any) -> list[Replica]:
         ({"reload_on": ["a"], "reload_command": [""]}, "empty string"),
         ({"reload_signal": "SIGHUP"}, "nothing is ever reloaded"),
         ({"reload_on": ["a"], "reload_command": ["x", "{port}"]}, "{port} does not"),
+        ({"stop_signal": "SIGSTOP"}, "enum value 'SIGSTOP'"),
+        ({"user": "a b"}, "regex"),
+        ({"user_group": ""}, "regex"),
+        ({"umask": "99"}, "regex"),
+        ({"limits": {"nofile": -1}}, ">= 0"),
+        ({"limits": {"nofile": "infinite"}}, "enum value 'infinite'"),
+        ({"limits": {"files": 1}}, "unknown field `files`"),
+        ({"environment_file": "{port}"}, "{port} does not"),
         ({"unheard": 1}, "unknown field"),
     ],
 )
@@ -108,6 +116,12 @@ def test_other_braces_stand_for_themselves() -> None:
         {"directory": "/tmp"},
         {"stop_timeout_seconds": 3},
         {"version": "2"},
+        {"stop_signal": "SIGQUIT"},
+        {"environment_file": "env"},
+        {"user": "nobody"},
+        {"user_group": "nogroup"},
+        {"umask": "027"},
+        {"limits": {"nofile": 1024}},
     ],
 )
 def test_what_a_running_process_is_made_of_is_its_content(fields: dict[str, Any]) -> None:
@@ -167,7 +181,8 @@ def test_names_of_different_assets_differ_and_suit_supervisord_and_file_systems(
 
 
 def test_the_definition_escapes_what_supervisord_would_expand() -> None:
-    section = program_section("a-0", ("/opt/100% py/python", "x"), 2.5, "assets/a/0")
+    replica = rendered(stop_timeout_seconds=2.5)[0]
+    section = program_section("a-0", ("/opt/100% py/python", "x"), replica, "assets/a/0")
     assert "command='/opt/100%% py/python' x\n" in section
     assert "stopwaitsecs=3\n" in section
     assert "autostart=false\n" in section
