@@ -11,6 +11,7 @@ from typing import Any
 import click
 import msgspec
 
+from lehr import wiring
 from lehr.base.errors import LehrError
 from lehr.cli import formatting, terminal
 from lehr.cli.command import command
@@ -18,8 +19,16 @@ from lehr.cli.explanation_text import value, values
 from lehr.cli.main import DIFFERENCES
 from lehr.cli.output import print_lines, show_document
 from lehr.cli.snapshots import IMPORTED, open_snapshot
-from lehr.cli.stored import open_reading, reading_options
-from lehr.query.compare import AssetComparison, ChangeKind, Comparison, FieldChange, changes_between, compare
+from lehr.cli.stored import found_state, open_reading, reading_options
+from lehr.query.compare import (
+    AssetComparison,
+    ChangeKind,
+    Comparison,
+    Contents,
+    FieldChange,
+    changes_between,
+    compare,
+)
 from lehr.query.partition_view import Reading
 
 
@@ -74,7 +83,7 @@ def diff(before: str, after: str | None, workdir: Path | None, exit_code: bool, 
 def _between(reading: Reading, before: str, after: str) -> Comparison:
     one, other = reading.incarnation(before), reading.incarnation(after)
     changes = reading.intent.changes(reading.partition, one.sequence, other.sequence)
-    return compare(one.name, other.name, changes)
+    return compare(one.name, other.name, changes, _contents(Path()))
 
 
 def _between_whole(before: str, after: str) -> Comparison:
@@ -100,7 +109,13 @@ def _with_working_tree(reading: Reading, before: str, directory: Path) -> Compar
             fix="name matching folders with --workdir and --state",
         )
     stored = reading.intent.assets(reading.partition, one.sequence)
-    return compare(one.name, "working tree", changes_between(stored, tree.assets))
+    return compare(one.name, "working tree", changes_between(stored, tree.assets), _contents(directory))
+
+
+def _contents(directory: Path) -> Contents | None:
+    """Reads files of the workspace in `directory`, if its state is on this machine."""
+    state = found_state()
+    return None if state is None else wiring.workspace_files(state, directory)
 
 
 # --- A `Comparison` as text, Markdown and plain data --------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import re
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
@@ -30,6 +31,7 @@ from lehr.model.references import (
 )
 from lehr.model.schema import Schema
 from lehr.model.secret import Placed, Secret, secret_leaf, sensitive_leaf
+from lehr.model.workspace_file import WorkspaceFile, file_leaf
 
 __all__ = [
     "AddonType",
@@ -259,12 +261,29 @@ class Registry:
             return []
         return [(path, msgspec.convert(item, Secret)) for path, item in self._extracted(asset, secret_leaf)]
 
+    def files(self, asset: Asset) -> list[tuple[str, WorkspaceFile]]:
+        """All files of the workspace that the asset names, after JSON pointers into its document."""
+        if _FILE.search(asset.body) is None:
+            return []
+        return [
+            (path, msgspec.convert(item, WorkspaceFile)) for path, item in self._extracted(asset, file_leaf)
+        ]
+
     def with_secrets(self, asset: Asset, change: Callable[[Secret], Secret]) -> Asset:
         """`asset` with each of its references to secrets changed; itself where nothing changes."""
+        return self._rewritten(asset, secret_leaf, Secret, change)
+
+    def with_files(self, asset: Asset, change: Callable[[WorkspaceFile], WorkspaceFile]) -> Asset:
+        """`asset` with each file of the workspace that it names changed; itself where nothing changes."""
+        if _FILE.search(asset.body) is None:
+            return asset
+        return self._rewritten(asset, file_leaf, WorkspaceFile, change)
+
+    def _rewritten(self, asset: Asset, leaf: Leaf, kind: type[T], change: Callable[[T], T]) -> Asset:
         body = msgspec.json.decode(asset.body)
         changes = False
-        for _path, item in self._extracted(asset, secret_leaf, body):
-            before = msgspec.convert(item, Secret)
+        for _path, item in self._extracted(asset, leaf, body):
+            before = msgspec.convert(item, kind)
             after = change(before)
             changes |= after != before
             item.update(msgspec.to_builtins(after))
@@ -323,6 +342,9 @@ _NO_ADDONS = b'{"addons":{},'
 
 _SECRET = b'"secret":'
 """The parts of an asset's body that refer to a secret."""
+
+_FILE = re.compile(rb'\{"digest":(?:null|"[^"]*"),"file":"')
+"""The parts of an asset's body that may name a file of the workspace."""
 
 
 def _has_no_addons(asset: Asset) -> bool:

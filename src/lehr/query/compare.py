@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -11,6 +11,11 @@ import msgspec
 from lehr.base.pointers import escaped
 from lehr.model.asset import Asset, AssetId
 from lehr.model.incarnation import AssetChange
+
+Contents = Callable[[str, str], bytes | None]
+"""The content of a file of the workspace, by path and digest; None if it was not kept."""
+
+_MOST_TEXT = 1 << 20
 
 
 class ChangeKind(enum.StrEnum):
@@ -68,9 +73,15 @@ class Comparison(msgspec.Struct, frozen=True):
         return sum(item.kind is kind for item in self.assets)
 
 
-def compare(before: str, after: str, changes: Iterable[AssetChange]) -> Comparison:
-    """The comparison of two states of intent whose names are `before` and `after`."""
-    return Comparison(before, after, tuple(compare_asset(change) for change in changes))
+def compare(
+    before: str, after: str, changes: Iterable[AssetChange], contents: Contents | None = None
+) -> Comparison:
+    """The comparison of two states of intent whose names are `before` and `after`.
+
+    Args:
+        contents: reads files of the workspace; without it, only their sizes and digests are compared.
+    """
+    return Comparison(before, after, tuple(compare_asset(change, contents) for change in changes))
 
 
 def changes_between(before: Iterable[Asset], after: Mapping[AssetId, Asset]) -> Iterator[AssetChange]:
@@ -82,7 +93,7 @@ def changes_between(before: Iterable[Asset], after: Mapping[AssetId, Asset]) -> 
             yield AssetChange(id, one, other)
 
 
-def compare_asset(change: AssetChange) -> AssetComparison:
+def compare_asset(change: AssetChange, contents: Contents | None = None) -> AssetComparison:
     """Field by field, how an asset differs."""
     asset = change.after or change.before
     assert asset is not None, f"{change.id} is in neither"
@@ -91,6 +102,8 @@ def compare_asset(change: AssetChange) -> AssetComparison:
         kind = ChangeKind.ADDED if change.before is None else ChangeKind.REMOVED
     whole = kind is ChangeKind.CHANGED
     before, after = _content(change.before, whole), _content(change.after, whole)
+    if whole and contents is not None:
+        _add_texts(before["payload"], after["payload"], contents)
     fields = tuple(compare_values(before, after))
     return AssetComparison(change.id, kind, asset.type, str(asset.origin or ""), fields)
 
@@ -102,6 +115,30 @@ def _content(asset: Asset | None, whole: bool) -> dict[str, Any]:
     document = asset.document()
     del document["id"]
     return document if whole else {key: document[key] for key in ("payload", "addons") if document[key]}
+
+
+def _add_texts(before: dict[str, Any], after: dict[str, Any], contents: Contents) -> None:
+    """Add the text of two files of the workspace that assets have their content in."""
+    old, new = before.get("source"), after.get("source")
+    if not (isinstance(old, dict) and isinstance(new, dict)) or old.get("digest") == new.get("digest"):
+        return
+    one, other = _text(old, contents), _text(new, contents)
+    if one is not None and other is not None:
+        old["content"], new["content"] = one, other
+
+
+def _text(source: dict[str, Any], contents: Contents) -> str | None:
+    """The content of a file; None if it is large, not text or not available."""
+    file, digest, size = source.get("file"), source.get("digest"), source.get("size")
+    if not (isinstance(file, str) and isinstance(digest, str) and isinstance(size, int)):
+        return None
+    content = contents(file, digest) if size <= _MOST_TEXT else None
+    if content is None or b"\0" in content:
+        return None
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        return None
 
 
 def compare_values(before: Any, after: Any, path: str = "") -> Iterator[FieldChange]:

@@ -1,4 +1,4 @@
-"""Checks that references have valid targets: assets, and encrypted files; and that selectors select."""
+"""Checks that references have valid targets: assets, and files; and that selectors select."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from lehr.model.policy import POLICY, Policy
 from lehr.model.secret import SecretBackend
 from lehr.model.selector import Selector
 from lehr.model.types import Mention, Registry, Schema
+from lehr.model.workspace_file import MOST_BYTES, WorkspaceFile, path_problem
 from lehr.validate.proposal import AssetView, DeltaProposal
 
 _MAKES = {SecretBackend.AGE: "lehr secret encrypt", SecretBackend.SOPS: "sops"}
@@ -86,6 +87,40 @@ def encrypted_file_missing(view: AssetView) -> Iterator[Diagnostic]:
                 subject=asset.id,
                 at=view.place(asset, pointer),
             )
+
+
+def workspace_file_unusable(view: AssetView) -> Iterator[Diagnostic]:
+    """VAL043: a file whose content an asset has is in the workspace, and not too large."""
+    asset = view.change.after
+    if asset is None:
+        return
+    for pointer, named in view.registry.files(asset):
+        if (problem := _file_problem(named)) is not None:
+            why, fix = problem
+            yield Diagnostic(
+                code="VAL043",
+                what=f"the file {named.file}, which `{asset.id}` names, cannot be used",
+                why=why,
+                fix=fix,
+                subject=asset.id,
+                at=view.place(asset, pointer),
+            )
+
+
+def _file_problem(named: WorkspaceFile) -> tuple[str, str] | None:
+    if (outside := path_problem(named.file)) is not None:
+        return outside, "write its path relative to the folder of lehr.yaml, without `.` and `..`"
+    if named.digest is None:
+        return (
+            "this revision has no such file; directories, symbolic links and submodules are not read",
+            "commit the file itself, or fix the path, which is relative to the folder of lehr.yaml",
+        )
+    if named.size is not None and named.size > MOST_BYTES:
+        return (
+            f"it has {named.size:,} bytes, and the maximum is {MOST_BYTES:,}",
+            "keep large files elsewhere, and fetch them with a lehr.Command",
+        )
+    return None
 
 
 # --- selectors of calendars, limits and policies select existing assets -------

@@ -28,6 +28,7 @@ from lehr.validate.references import (
     reference_missing,
     reference_of_wrong_type,
     selects_nothing,
+    workspace_file_unusable,
 )
 from lehr.validate.secrets import value_looks_secret
 from lehr.validate.values import values_blank_or_jump
@@ -86,6 +87,7 @@ VALIDATORS: tuple[Validator, ...] = (
     OfAsset(external_can_change),
     OfAsset(value_looks_secret),
     OfAsset(encrypted_file_missing),
+    OfAsset(workspace_file_unusable),
     OfAsset(unknown_to_database),
     OfAsset(policy_is_not_understood),
     OfAsset(policy_selects_no_type),

@@ -20,7 +20,15 @@ Imports are inside the functions, because commands that only read must not pay f
 """
 
 from lehr.wiring.deployment import MEMO_FILE, STATE_FILE, Deployment
-from lehr.wiring.installed import checks, known_types, plugins, program_logs, registry, secrets
+from lehr.wiring.installed import (
+    checks,
+    known_types,
+    plugins,
+    program_logs,
+    registry,
+    secrets,
+    workspace_files,
+)
 from lehr.wiring.plane import generation, look_up, parts
 from lehr.wiring.sources import past, primary_source, require_location, source
 from lehr.wiring.stores import (
@@ -59,4 +67,5 @@ __all__ = [
     "secrets",
     "source",
     "store_place",
+    "workspace_files",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from lehr.wiring.deployment import Deployment
@@ -79,6 +79,7 @@ def plugins(deployment: Deployment) -> list[AssetPlugin]:
             protected=protected(deployment),
             validating=Threads("file validation", FilePlugin.traits.pushes),
             clock=clock,
+            contents=workspace_files(deployment.state, deployment.base / deployment.path),
         ),
         SymlinkPlugin(base, Threads("symlink", 8), protected=protected(deployment)),
         DirectoryPlugin(base, Threads("directory", 8), protected=protected(deployment)),
@@ -144,16 +145,25 @@ def secrets(deployment: Deployment, user: str) -> Secrets:
     """
     from lehr.base.blocking import Threads
     from lehr.secrets import SecretReader
-    from lehr.sources.past import content_at, kept_content
-
-    folder = deployment.base / deployment.path
-
-    def ciphertext(path: str, digest: str) -> bytes | None:
-        # A plan is made from files that are not published yet.
-        return kept_content(deployment.state, digest) or content_at(folder / path, digest)
 
     threads = Threads(f"{user} secrets", 4)
-    return SecretReader(deployment.base, deployment.state, ciphertext, os.environ, threads)
+    files = workspace_files(deployment.state, deployment.base / deployment.path)
+    return SecretReader(deployment.base, deployment.state, files, os.environ, threads)
+
+
+def workspace_files(state: Path, folder: Path) -> Callable[[str, str], bytes | None]:
+    """Reads files of the workspace in `folder`, by path and digest, as any incarnation names them.
+
+    The function returns None for a file that the mirrors in the state folder `state` have not kept.
+    """
+    from lehr.sources.past import content_at, kept_content
+
+    def content(path: str, digest: str) -> bytes | None:
+        # A plan is made from files that are not published yet.
+        found = kept_content(state, digest)
+        return content_at(folder / path, digest) if found is None else found
+
+    return content
 
 
 def protected(deployment: Deployment) -> Protected:

@@ -517,11 +517,11 @@ def test_a_file_that_is_slow_to_read_delays_no_other_of_its_batch(
     slow, answers = threading.Event(), threading.Event()
     look = disk.look
 
-    def look_slowly(path: str) -> disk.DiskEntry | None:
+    def look_slowly(path: str, *, as_blob: bool) -> disk.DiskEntry | None:
         if path.endswith("f03"):
             slow.set()
             assert answers.wait(10)
-        return look(path)
+        return look(path, as_blob=as_blob)
 
     monkeypatch.setattr(disk, "look", look_slowly)
     assets = [asset_of(file, f"a{number:02}") for number, file in enumerate(files)]

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lehr.base.digest import canonical
-from lehr.model.asset import AssetId, make_asset
+from lehr.model.asset import Asset, AssetId, make_asset
 from lehr.model.incarnation import AssetChange
 from lehr.query.compare import (
     ChangeKind,
@@ -79,3 +79,22 @@ def test_assets_that_do_not_differ_are_left_out() -> None:
     found = compare("shop@1", "working tree", changes_between([one, other], {one.id: one, new.id: new}))
     assert [asset.id for asset in found.assets] == ["b"]
     assert [found.count(kind) for kind in ChangeKind] == [0, 1, 0]
+
+
+def test_content_in_files_of_the_workspace_is_compared_as_text_if_it_is_text() -> None:
+    kept = {"d1": b"one", "d2": b"two", "d3": b"\0", "d4": b"\xff", "d5": b"large"}
+
+    def paths(before: str, after: str) -> list[str]:
+        def asset(digest: str) -> Asset:
+            source = {"file": "f", "digest": digest, "size": 2 << 20 if digest == "d5" else 3}
+            return make_asset(AssetId("a"), "t", {"source": source}, {})
+
+        change = AssetChange(AssetId("a"), asset(before), asset(after))
+        found = compare_asset(change, lambda path, digest: kept.get(digest)).fields
+        texts = [item for item in found if item.path == "/payload/source/content"]
+        assert all((item.before, item.after) == ("one", "two") for item in texts)
+        return [item.path for item in found]
+
+    assert paths("d1", "d2") == ["/payload/source/content", "/payload/source/digest"]
+    for other in ("d3", "d4", "d5", "gone"):
+        assert "/payload/source/content" not in paths("d1", other)

@@ -29,7 +29,7 @@ from lehr.generate.outcome.output import Output
 from lehr.generate.outcome.problem_list import too_large
 from lehr.generate.outcome.protocol import Built, Changed
 from lehr.generate.typing.asset_files import read_assets
-from lehr.generate.typing.secret_digests import SecretDigests
+from lehr.generate.typing.file_digests import FileDigests
 from lehr.generate.typing.type_declarations import types_in
 from lehr.model.types import Registry
 from lehr.sdk.source import FileEntry
@@ -68,7 +68,7 @@ class Build:
         self._memo = memo
         self._fetch = fetch
         self._files: dict[str, FileEntry] = {}
-        self._digests = SecretDigests(registry, self._files)
+        self._digests = FileDigests(registry, self._files)
         self._assembly = Assembly(self._digests.sealed)
         self._generators = Generators(registry, self._assembly, fetch, run, self._memo)
         self._verification: Verification | None = None

@@ -6,10 +6,12 @@ content that is known to be secret.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from typing import Any
 
 from lehr.base.digest import digest_bytes, short
+from lehr.base.errors import StalledError
 from lehr.model.diff import Change, Goal
 from lehr.plugins.file import disk
 from lehr.plugins.file.disk import DiskEntry, EntryKind
@@ -28,7 +30,8 @@ def changes(path: str, intended: Intended, goal: Goal) -> Iterator[Change]:
     if disk.kind_of(disk.temporary_of(path)) is not None:
         yield Change("temporary", None, "left by an unfinished push")
     if goal is Goal.PRESENT:
-        yield from _content_changes(intended, disk.look(path))
+        as_blob = intended.file.workspace_file is not None
+        yield from _content_changes(intended, disk.look(path, as_blob=as_blob))
     elif (kind := disk.kind_of(path)) is not None:
         yield Change("type", None, kind.value)
     if goal is not Goal.FENCED and disk.kind_of(disk.fenced_of(path)) is not None:
@@ -45,9 +48,12 @@ def _content_changes(intended: Intended, found: DiskEntry | None) -> Iterator[Ch
         return
     if intended.secret is not None and not intended.secret.equals(found.data):
         yield Change("content", _wanted(intended), DIFFERS)
-    elif intended.secret is None and found.data != intended.data:
+    elif file.workspace_file is not None and found.blob != file.workspace_file.digest:
+        observed = {"size": found.size, "digest": found.blob and short(found.blob)}
+        yield Change("content", _wanted(intended), observed | _line_of_source(intended, found))
+    elif file.data is not None and found.data != file.data:
         observed = _described(found.data, found.size)
-        observed["line"] = _first_line_that_differs(intended.data, found.data)
+        observed["line"] = _first_line_that_differs(file.data, found.data)
         yield Change("content", _wanted(intended), observed)
     if found.mode != file.permissions:
         yield Change("mode", f"{file.permissions:04o}", f"{found.mode:04o}")
@@ -57,12 +63,26 @@ def _content_changes(intended: Intended, found: DiskEntry | None) -> Iterator[Ch
 def _wanted(intended: Intended) -> dict[str, Any]:
     if intended.file.content_secret is not None:
         return {"secret": intended.file.content_secret.secret}
-    return _described(intended.data, len(intended.data))
+    source = intended.file.workspace_file
+    if source is not None:
+        return {"size": source.size, "digest": source.digest and short(source.digest), "file": source.file}
+    data = intended.file.data or b""
+    return _described(data, len(data))
 
 
 def _described(data: bytes, size: int) -> dict[str, Any]:
     """Content without its text, which may be a secret. A huge file is not read for its digest."""
     return {"size": size, "digest": short(digest_bytes(data)) if size == len(data) else None}
+
+
+def _line_of_source(intended: Intended, found: DiskEntry) -> dict[str, Any]:
+    """The first line that differs; nothing for content that is large, not text or not available."""
+    source = intended.file.workspace_file
+    if source is None or max(source.size or 0, found.size) > disk.MOST_READ or b"\0" in found.data:
+        return {}
+    with contextlib.suppress(StalledError):
+        return {"line": _first_line_that_differs(intended.data(), found.data)}
+    return {}
 
 
 def _first_line_that_differs(intended: bytes, observed: bytes) -> int:

@@ -11,16 +11,20 @@ import contextlib
 import enum
 import errno
 import fcntl
+import hashlib
 import os
 import stat
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from lehr.base.durable import sync
+from lehr.model.workspace_file import MOST_BYTES
 from lehr.plugins.file.payload import FENCED, TEMPORARY
 
 MOST_READ = 1 << 20
-"""Bytes that `look` reads at most: more than any asset can intend."""
+"""Bytes that `look` reads at most: more than any asset can hold."""
+
+_CHUNK = 1 << 18
 
 _TRIES = 8
 
@@ -39,7 +43,13 @@ class ChangedError(Exception):
 
 
 class DiskEntry(NamedTuple):
-    """The entry at a path. `data` holds the first `MOST_READ` bytes of a file."""
+    """The entry at a path.
+
+    Attributes:
+        data: the first `MOST_READ` bytes of a file.
+        blob: git's blob id of the whole content, if asked for; None for a file that is larger than any of the
+            workspace.
+    """
 
     kind: EntryKind
     data: bytes = b""
@@ -47,10 +57,15 @@ class DiskEntry(NamedTuple):
     mode: int = 0
     uid: int = -1
     gid: int = -1
+    blob: str | None = None
 
 
-def look(path: str) -> DiskEntry | None:
-    """The entry at `path`; None if there is none."""
+def look(path: str, *, as_blob: bool = False) -> DiskEntry | None:
+    """The entry at `path`; None if there is none.
+
+    Args:
+        as_blob: also compute the blob id of a file.
+    """
     kind = kind_of(path)
     if kind is not EntryKind.FILE:
         return None if kind is None else DiskEntry(kind)
@@ -61,11 +76,11 @@ def look(path: str) -> DiskEntry | None:
         if not stat.S_ISREG(status.st_mode):
             return DiskEntry(EntryKind.OTHER)
         data = _read(descriptor)
+        blob = _blob_id(descriptor, data, status.st_size) if as_blob else None
     finally:
         os.close(descriptor)
-    return DiskEntry(
-        EntryKind.FILE, data, status.st_size, stat.S_IMODE(status.st_mode), status.st_uid, status.st_gid
-    )
+    mode = stat.S_IMODE(status.st_mode)
+    return DiskEntry(EntryKind.FILE, data, status.st_size, mode, status.st_uid, status.st_gid, blob)
 
 
 def kind_of(path: str) -> EntryKind | None:
@@ -111,7 +126,7 @@ def fenced_of(path: str) -> str:
 
 def replace(
     path: str,
-    data: bytes,
+    content: Callable[[], bytes],
     mode: int,
     owner: tuple[int, int],
     kept: tuple[int, int],
@@ -124,6 +139,7 @@ def replace(
     The new file has its mode and owner before it can be seen under its name.
 
     Args:
+        content: called right before it is written, and not kept while `accept` runs.
         owner: uid and gid that it must have; -1 for any.
         kept: uid and gid that it gets where that is permitted; -1 for any.
         accept: called with the path of the new file before it takes its place; whatever it raises leaves the
@@ -136,7 +152,7 @@ def replace(
     temporary = temporary_of(path)
     descriptor = _create_locked(temporary)
     try:
-        _write(descriptor, data)
+        _write(descriptor, content())
         with contextlib.suppress(PermissionError):
             change_owner(descriptor, kept)
         change_owner(descriptor, owner)
@@ -249,6 +265,17 @@ def _read(descriptor: int) -> bytes:
     while len(data) < MOST_READ and (more := os.read(descriptor, MOST_READ - len(data))):
         data += more
     return data
+
+
+def _blob_id(descriptor: int, data: bytes, size: int) -> str | None:
+    """Of `data` and what follows, read in chunks. A file whose size changes during this differs."""
+    if size > MOST_BYTES:
+        return None
+    digest = hashlib.sha1(b"blob %d\0" % size, usedforsecurity=False)
+    digest.update(data)
+    while chunk := os.read(descriptor, _CHUNK):
+        digest.update(chunk)
+    return digest.hexdigest()
 
 
 def _write(descriptor: int, data: bytes) -> None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Annotated, NamedTuple
 
 import msgspec
 
+from lehr.base.errors import StalledError
 from lehr.model.secret import Secret
 from lehr.model.types import AssetType
+from lehr.model.workspace_file import WorkspaceFile
 from lehr.sdk.secrets import SecretValue
 
 FILE = "lehr.File"
@@ -42,8 +44,10 @@ class File(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
             directories may be symbolic links.
         content: the content as text, stored as UTF-8.
         content_base64: the content as bytes.
-        content_secret: where the content is kept, if it is a secret; exactly one of the three must be given.
-            With this one, `mode` must not let other users read it (`"0600"`, `"0640"`).
+        content_secret: where the content is kept, if it is a secret. `mode` must then not let other users
+            read it (`"0600"`, `"0640"`).
+        source: a file of the workspace that has the content: any bytes, up to 10 MB. Exactly one of the four
+            must be given.
         mode: permissions as 3 or 4 octal digits.
         owner, group: names or numbers; left unchanged by default.
         make_parents: create missing parent directories.
@@ -57,6 +61,7 @@ class File(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     content: str | None = None
     content_base64: bytes | None = None
     content_secret: Secret | None = None
+    source: WorkspaceFile | str | None = None
     mode: Annotated[str, msgspec.Meta(pattern="^[0-7]{3,4}$")] = "0644"
     owner: Name | None = None
     group: Name | None = None
@@ -67,20 +72,30 @@ class File(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     def __post_init__(self) -> None:
         if problem := path_problem(self.path):
             raise ValueError(f"`path` {problem}")
-        contents = (self.content, self.content_base64, self.content_secret)
+        if isinstance(self.source, str):
+            msgspec.structs.force_setattr(self, "source", WorkspaceFile(self.source))
+        contents = (self.content, self.content_base64, self.content_secret, self.source)
         if contents.count(None) != len(contents) - 1:
-            raise ValueError("exactly one of `content`, `content_base64` and `content_secret` must be given")
+            raise ValueError(
+                "exactly one of `content`, `content_base64`, `content_secret` and `source` must be given"
+            )
         if self.content_secret is not None and self.permissions & 0o007:
             raise ValueError(f'`mode` {self.mode} lets every user read a secret; write `mode: "0600"`')
         if self.validate is not None and (problem := _command_problem(self.validate)):
             raise ValueError(f"`validate` {problem}")
 
     @property
-    def data(self) -> bytes:
-        """The content, where intent holds it."""
+    def data(self) -> bytes | None:
+        """The content, if intent holds it."""
         if self.content_base64 is not None:
             return self.content_base64
-        return (self.content or "").encode()
+        return None if self.content is None else self.content.encode()
+
+    @property
+    def workspace_file(self) -> WorkspaceFile | None:
+        """The file of the workspace that has the content, if one has."""
+        assert not isinstance(self.source, str)
+        return self.source
 
     @property
     def permissions(self) -> int:
@@ -140,16 +155,37 @@ class Directory(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
         return int(self.mode, 8)
 
 
+Contents = Callable[[str, str], bytes | None]
+"""The content of a file of the workspace, by path and digest; None if it was not kept. Blocks."""
+
+
 class Intended(NamedTuple):
-    """An intended file, with its content if that is a secret."""
+    """An intended file, with its content if that is a secret, or where to find it."""
 
     file: File
     secret: SecretValue | None = None
+    contents: Contents = lambda path, digest: None
 
-    @property
     def data(self) -> bytes:
-        """The intended content."""
-        return self.file.data if self.secret is None else self.secret.content()
+        """The intended content. Blocks.
+
+        Raises:
+            StalledError: it is in a file of the workspace that was not kept.
+        """
+        if self.secret is not None:
+            return self.secret.content()
+        source = self.file.workspace_file
+        if source is None:
+            return self.file.data or b""
+        found = None if source.digest is None else self.contents(source.file, source.digest)
+        if found is None:
+            raise StalledError(
+                f"the file {source.file} of this revision is not available",
+                code="FIL122",
+                why="the files of this incarnation were not kept, or are not on this machine",
+                fix="publish it again: change the file, and commit it",
+            )
+        return found
 
 
 def path_problem(path: str) -> str | None:

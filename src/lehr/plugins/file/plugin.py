@@ -28,7 +28,7 @@ from lehr.plugins.file.entries import require_goal
 from lehr.plugins.file.errors import errors_of
 from lehr.plugins.file.folders import make_folder, require_unprotected
 from lehr.plugins.file.owners import ANY, owner_of
-from lehr.plugins.file.payload import FILE, File, Intended
+from lehr.plugins.file.payload import FILE, Contents, File, Intended
 from lehr.plugins.file.validation import Validation
 from lehr.plugins.file.watch import Watch, WatchedEntry
 from lehr.sdk import plugin
@@ -80,6 +80,7 @@ class FilePlugin(AssetPlugin):
         validating: a pool for pushes that wait for a `validate` command, so that one that hangs delays no
             other file; closed with the plugin.
         clock: time, for such commands.
+        contents: provides the content of files whose content is a file of the workspace.
     """
 
     types = (FILE,)
@@ -95,6 +96,7 @@ class FilePlugin(AssetPlugin):
         protected: Protected | None = None,
         validating: Blocking | None = None,
         clock: Clock | None = None,
+        contents: Contents = lambda path, digest: None,
     ) -> None:
         self._base = base.absolute()
         self._blocking = blocking
@@ -105,6 +107,7 @@ class FilePlugin(AssetPlugin):
         self._watch = Watch()
         self._fsync = fsync
         self._secrets = secrets or NoSecrets()
+        self._contents = contents
         self._protected = protected or Protected({})
 
     async def diff(self, target: Target, read: Reader) -> Diff:
@@ -127,7 +130,7 @@ class FilePlugin(AssetPlugin):
                 yield index, error
             else:
                 if file.content_secret is None:
-                    looks.append(_Look(index, target, Intended(file)))
+                    looks.append(_Look(index, target, Intended(file, contents=self._contents)))
         seen: deque[tuple[_Look, _Seen | LehrError]] = deque()
         calls: set[asyncio.Future[None]] = set()
         try:
@@ -198,7 +201,7 @@ class FilePlugin(AssetPlugin):
     async def _intended(self, target: Target, read: Reader) -> Intended:
         file = self._file(target, read)
         if file.content_secret is None or target.goal is not Goal.PRESENT:
-            return Intended(file)
+            return Intended(file, contents=self._contents)
         return Intended(file, await self._secrets.read(file.content_secret))
 
     # --- in a thread -------------------------------------------------------------

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lehr.base.digest import canonical
+from lehr.model.workspace_file import WorkspaceFile
 from lehr.plugins.file.payload import File, Symlink, path_problem
 
 
@@ -57,6 +58,7 @@ def test_other_paths_are_refused(path: str, problem: str) -> None:
         {},
         {"content": "a", "content_base64": "YQ=="},
         {"content": "a", "content_secret": {"secret": "env:A"}, "mode": "0600"},
+        {"content": "a", "source": "files/a"},
     ],
 )
 def test_content_is_given_exactly_once(fields: dict[str, Any]) -> None:
@@ -64,11 +66,17 @@ def test_content_is_given_exactly_once(fields: dict[str, Any]) -> None:
         load(path="a", **fields)
 
 
+def test_a_source_is_written_as_a_path_and_kept_with_room_for_its_digest() -> None:
+    file = load(path="a", source="files/a")
+    assert file.workspace_file == WorkspaceFile("files/a")
+    assert msgspec.json.decode(canonical(file), type=File) == file
+
+
 @pytest.mark.parametrize("mode", ["0644", "0604", "0601", "4607"])
 def test_a_secret_is_not_for_everybody(mode: str) -> None:
     with pytest.raises(msgspec.ValidationError, match=f"{mode}.*0600"):
         load(path="a", content_secret={"secret": "env:A"}, mode=mode)
-    assert load(path="a", content_secret={"secret": "env:A"}, mode="0640").data == b""
+    assert load(path="a", content_secret={"secret": "env:A"}, mode="0640").data is None
 
 
 @pytest.mark.parametrize("mode", ["", "9", "64", "06440", "u+x", "0o644", 644])

@@ -1,4 +1,4 @@
-"""A new ciphertext is new content of every asset that refers to it."""
+"""New content of a file is new content of every asset that names it."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from lehr.generate.engine.runs import Run
 from lehr.generate.outcome.protocol import Built, Changed, SandboxLimits
 from lehr.model.secret import Secret
 from lehr.model.types import AssetType, Registry
+from lehr.model.workspace_file import WorkspaceFile
 from lehr.sdk.source import FileEntry
 
 
@@ -23,12 +24,16 @@ class Account(msgspec.Struct, frozen=True):
     note: str = ""
 
 
+class Page(msgspec.Struct, frozen=True):
+    source: WorkspaceFile | None = None
+
+
 class Workspace:
     """Files in memory, and what a build makes of each change of them."""
 
     def __init__(self) -> None:
         self._contents: dict[str, bytes] = {}
-        registry = Registry([AssetType("test.Account", Account)])
+        registry = Registry([AssetType("test.Account", Account), AssetType("test.Page", Page)])
         self._build = Build(registry, self._fetch, Run(SandboxLimits(), SystemClock()), Memo())
 
     def change(self, files: Mapping[str, str | None]) -> Built:
@@ -96,3 +101,25 @@ def test_an_asset_that_refers_to_it_no_more_is_left_alone() -> None:
     workspace.change({"assets/a.json": account("a", "env:A")})
     assert references(workspace.change({"secrets/db.age": "two"})) == {}
     assert references(workspace.change({"secrets/db.age": "three"})) == {}
+
+
+def page(source: dict[str, Any]) -> str:
+    return msgspec.json.encode({"id": "p", "type": "test.Page", "payload": {"source": source}}).decode()
+
+
+def test_content_in_a_file_is_named_by_digest_and_size_and_changes_with_the_file() -> None:
+    def sources(built: Built) -> list[Any]:
+        assert not built.diagnostics
+        return [asset.document()["payload"]["source"] for asset in built.upserts]
+
+    def sealed(content: bytes) -> dict[str, Any]:
+        return {"file": "files/p", "digest": digest_bytes(content), "size": len(content)}
+
+    workspace = Workspace()
+    forged = {"digest": "forged", "file": "files/p", "size": 1}
+    start = {"lehr.yaml": "partition: shop\n", "assets/p.json": page(forged), "files/p": "one"}
+    assert sources(workspace.change(start)) == [sealed(b"one")]
+    assert sources(workspace.change({"files/p": "three"})) == [sealed(b"three")]
+    assert sources(workspace.change({"files/other": "x"})) == []
+    assert sources(workspace.change({"files/p": None})) == [{"file": "files/p", "digest": None, "size": None}]
+    assert sources(workspace.change({"files/p": "one"})) == [sealed(b"one")]
