@@ -1,4 +1,4 @@
-"""Setting and lifting controls: pauses, freezes, pins, overrides, approvals."""
+"""Setting and lifting controls: pauses, freezes, pins, overrides, approvals, restarts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lehr.cli.command import command
 from lehr.cli.formatting import duration
 from lehr.cli.run_requests import send_request
 from lehr.cli.stored import complete_asset, open_reading, partition_option, state_option
-from lehr.control.messages import Freeze, Lift, Override, Pause, Pin
+from lehr.control.messages import Freeze, Lift, Override, Pause, Pin, Restart
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -167,10 +167,35 @@ def override(selector: str, reason: str, seconds: float | None, check: str) -> N
 
 
 @command()
-@click.argument("kind", type=click.Choice(["approval", "override"]))
+@click.argument("asset", shell_complete=complete_asset)
+@click.option("--reason", required=True, help="Reason, shown to others and recorded in the audit trail.")
+@click.option(
+    "--for",
+    "seconds",
+    callback=duration,
+    metavar="TIME",
+    help="Give up if it was not restarted by then. Defaults to never.",
+)
+@state_option
+def restart(asset: str, reason: str, seconds: float | None) -> None:
+    """Restart what runs of ASSET, although nothing differs: replicas one by one, each until it is healthy.
+
+    This is a push like any other: calendars, limits, freezes and dependencies may delay it. The request is
+    recorded with your name, and is lifted when everything was restarted; before that,
+    `lehr revoke restart ASSET` withdraws it.
+
+    Examples:
+        lehr restart web/process --reason "it leaks memory"
+        lehr restart web/process --reason "new resolv.conf" && lehr wait web/process
+    """
+    print(send_request(Restart(selector=asset, reason=reason, seconds=seconds)).message)
+
+
+@command()
+@click.argument("kind", type=click.Choice(["approval", "override", "restart"]))
 @lift_options
 def revoke(kind: str, selector: str, reason: str) -> None:
-    """Revoke the approval or override of SELECTOR. `all` revokes every one.
+    """Revoke the approval, override or restart of SELECTOR. `all` revokes every one.
 
     Pushes that have already started continue.
 

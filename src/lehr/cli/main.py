@@ -35,6 +35,7 @@ SECTIONS: Mapping[str, Mapping[str, Lazy]] = {
         "set": Lazy("lehr.cli.set:set_", "Change a value in a file of intent and commit it."),
         "promote": Lazy("lehr.cli.promote:promote", "Promote an incarnation of one partition to another."),
         "run": Lazy("lehr.cli.run:run", "Bring production to its intended state and keep it there."),
+        "stop": Lazy("lehr.cli.stop:stop", "Stop the active `lehr run`, and on request all processes."),
         "demo": Lazy("lehr.cli.demo:demo", "Run a narrated example."),
     },
     "Inspect": {
@@ -58,6 +59,7 @@ SECTIONS: Mapping[str, Mapping[str, Lazy]] = {
         "sync": Lazy("lehr.cli.run_requests:sync", "Check the source now."),
         "retry": Lazy("lehr.cli.run_requests:retry", "Retry failed or stalled assets now."),
         "approve": Lazy("lehr.cli.approve:approve", "Approve a destructive change."),
+        "restart": Lazy("lehr.cli.controls:restart", "Restart what runs of an asset."),
         "pause": Lazy("lehr.cli.controls:pause", "Pause assets: neither observe nor push them."),
         "resume": Lazy("lehr.cli.controls:resume", "Lift a pause."),
         "freeze": Lazy("lehr.cli.controls:freeze", "Stop pushes, but keep observing."),
@@ -66,7 +68,7 @@ SECTIONS: Mapping[str, Mapping[str, Lazy]] = {
         "unpin": Lazy("lehr.cli.controls:unpin", "Lift a pin."),
         "rollback": Lazy("lehr.cli.controls:rollback", "Pin assets to the previous incarnation."),
         "override": Lazy("lehr.cli.controls:override", "Override a check in an emergency."),
-        "revoke": Lazy("lehr.cli.controls:revoke", "Revoke an approval or an override."),
+        "revoke": Lazy("lehr.cli.controls:revoke", "Revoke an approval, an override or a restart."),
     },
     "Manage secrets": {
         "secret": Lazy("lehr.cli.secret:secret", "Encrypt, edit and rotate secrets; generate keys."),

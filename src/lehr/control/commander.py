@@ -10,7 +10,15 @@ import msgspec
 
 from lehr.base.errors import LehrError, TransientError
 from lehr.base.log import Log
-from lehr.control.commands import approved, control_of, lifted, pruned_summary, require_overridable, summary
+from lehr.control.commands import (
+    approved,
+    control_of,
+    lifted,
+    pruned_summary,
+    require_overridable,
+    require_restartable,
+    summary,
+)
 from lehr.control.messages import (
     AnyRequest,
     Approve,
@@ -21,6 +29,7 @@ from lehr.control.messages import (
     PruneHistory,
     Refresh,
     Report,
+    Restart,
     Retry,
 )
 from lehr.control.retention import pruned
@@ -148,6 +157,8 @@ class Commander:
                 code="CTL105",
                 fix="see `lehr get assets` for the existing ones",
             )
+        if isinstance(request, Restart):
+            require_restartable(control.selector, self._enforcer.restarts(ids[0]))
         if isinstance(request, Approve):
             control = await self._bound(control, request)
         [refused] = await self._committer.ask(SetControl(control))
@@ -165,7 +176,7 @@ class Commander:
 
     async def _bound(self, control: Control, request: Approve) -> Control:
         ids = control.selector.ids
-        if len(ids) != 1 or control.selector.types or control.selector.labels:
+        if not control.selector.is_one_id:
             raise LehrError("an approval is for one asset", code="CTL107", fix="name it by its id")
         decisions = await self._reading.run(
             self._store.records.decisions, self._partition, AssetId(ids[0]), 1

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from lehr.base.clock import iso
 from lehr.base.errors import LehrError
-from lehr.control.messages import Approve, Controlling, Freeze, Lift, Override, Pause, Pin
+from lehr.control.messages import Approve, Controlling, Freeze, Lift, Override, Pause, Pin, Restart
 from lehr.model.asset import Asset, AssetId, Partition
 from lehr.model.control import Control, ControlKind
 from lehr.model.decision import Decision
@@ -21,6 +21,7 @@ _KINDS: dict[type[Controlling], ControlKind] = {
     Pin: ControlKind.PIN,
     Approve: ControlKind.APPROVAL,
     Override: ControlKind.OVERRIDE,
+    Restart: ControlKind.RESTART,
 }
 
 
@@ -102,6 +103,10 @@ def summary(control: Control, assets: str) -> str:
     what = f"{control.kind} of {control.check}" if control.check else str(control.kind)
     at = "" if control.incarnation is None else f" to incarnation {control.incarnation}"
     until = "" if control.expires_at is None else f" until {iso(control.expires_at)}"
+    if control.kind is ControlKind.RESTART:
+        before = "" if control.expires_at is None else f", if that is before {iso(control.expires_at)}"
+        [id] = control.selector.ids
+        return f"{id} will be restarted as soon as its checks allow it{before}; see `lehr why {id}`"
     return f"{what}{at} set on {assets} ({control.selector}){until}"
 
 
@@ -130,6 +135,27 @@ def require_overridable(check: str, governing: Sequence[Asset]) -> None:
             code="CTL115",
             why="only checks whose asset has `override: true` can be overridden",
             fix=f"{_can_be_overridden(possible)}; or commit `override: true`, if its type has that field",
+        )
+
+
+def require_restartable(selector: Selector, restarts: bool) -> None:
+    """Check that a restart would ever be carried out: one that is not would stay for ever.
+
+    Args:
+        selector: of the restart.
+        restarts: whether the plugin of the asset that it selects can restart what runs.
+
+    Raises:
+        LehrError: it is not for one asset, or the plugin cannot.
+    """
+    if not selector.is_one_id:
+        raise LehrError("a restart is for one asset", code="CTL137", fix="name it by its id")
+    if not restarts:
+        raise LehrError(
+            f"{selector} cannot be restarted",
+            code="CTL138",
+            why="nothing runs for assets of its type, or their plugin cannot restart it",
+            fix="restart an asset of type lehr.Process",
         )
 
 

@@ -63,11 +63,15 @@ class Override(Controlling, frozen=True, tag="override"):
     check: str
 
 
+class Restart(Controlling, frozen=True, tag="restart"):
+    """Restart what runs of one asset once, by a push through all checks; lifted when that is done."""
+
+
 class Lift(Request, frozen=True, tag="lift"):
     """Lift every control of a kind with this selector, or that selects only these assets.
 
     Attributes:
-        kind: `pause`, `freeze`, `pin`, `approval`, `override`.
+        kind: `pause`, `freeze`, `pin`, `approval`, `override`, `restart`.
     """
 
     kind: str
@@ -101,7 +105,9 @@ class PruneHistory(Request, frozen=True, tag="prune"):
     seconds: float
 
 
-AnyRequest = Pause | Freeze | Pin | Approve | Override | Lift | Retry | Refresh | Report | PruneHistory
+AnyRequest = (
+    Pause | Freeze | Pin | Approve | Override | Restart | Lift | Retry | Refresh | Report | PruneHistory
+)
 
 
 class CommandResult(msgspec.Struct, frozen=True, omit_defaults=True):

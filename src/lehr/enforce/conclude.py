@@ -181,6 +181,8 @@ def _evidence(state: State) -> dict[str, Any]:
         found["content_digest"] = turn.content_digest
     if turn.view.pinning.pin is not None:
         found["pin"] = turn.view.pinning.pin.id
+    if turn.view.pinning.restarts:
+        found["restart"] = turn.view.pinning.restart
     if turn.view.pinning.released is not None and turn.view.pinning.released.release is not None:
         found["release"] = turn.view.pinning.released.release.id
     if turn.elsewhere:

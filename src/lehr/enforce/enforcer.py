@@ -113,6 +113,7 @@ class Enforcer:
             self._claims,
             self._add,
             self._push,
+            self._lifted,
         )
         for plugin in plugins:
             self._lanes.update(dict.fromkeys(plugin.types, self._lane(plugin)))
@@ -416,6 +417,14 @@ class Enforcer:
             self._turns.governance = governance
             self._wakeups.wake_all(ids, cause)
 
+    async def _lifted(self, id: AssetId) -> None:
+        """A turn has lifted controls that select only this asset."""
+        try:
+            await self._committer.ask()  # with nothing to write: until everything before it is written
+        except LehrError:
+            return  # noticed later, by their version
+        await self.controls_changed(Selector(ids=(id,)), "its restart is done")
+
     async def _select_any(self, selectors: Iterable[Selector]) -> Iterable[AssetId]:
         """Ids of the enforced assets that at least one of these selects."""
         different = {str(selector): selector for selector in selectors}
@@ -443,6 +452,10 @@ class Enforcer:
         """Begin a turn of every asset."""
         async for slot in in_parts(list(self._wakeups.slots.values()), self._runtime.clock):
             self._wakeups.wake_slot(slot, cause, urgent=False)
+
+    def restarts(self, id: AssetId) -> bool:
+        """Whether the plugin of an asset, which is enforced here, can restart what runs."""
+        return self._wakeups.slots[id].lane.traits.restarts
 
     def wake(self, id: AssetId, cause: str) -> None:
         """Begin a turn of one asset, if it is enforced here."""

@@ -87,7 +87,12 @@ class View(msgspec.Struct, frozen=True):
     @property
     def target(self) -> Target:
         assert self.asset is not None
-        return Target(self.key.partition, self.key.id, self.asset.type, self.pinning.content, self.stage.goal)
+        key, content, goal = self.key, self.pinning.content, self.stage.goal
+        return Target(key.partition, key.id, self.asset.type, content, goal, restart=self.restart(goal))
+
+    def restart(self, goal: Goal) -> str:
+        """The restart that production must have had to be at `goal`."""
+        return self.pinning.restart if goal is Goal.PRESENT else ""
 
 
 class Turn(msgspec.Struct, frozen=True):

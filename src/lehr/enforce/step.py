@@ -56,7 +56,7 @@ from lehr.model.handle import Handle
 from lehr.model.operation import LedgerEntry, Operation, Outcome, Progress, Purpose, Result, purpose_of
 from lehr.model.outputs import Outputs
 from lehr.model.reason import Reason
-from lehr.model.writes import Admit, Adopt, Basis, Finish, KeepHandle, KeepOutputs, Write
+from lehr.model.writes import Admit, Adopt, Basis, Finish, KeepHandle, KeepOutputs, LiftControl, Write
 
 StepResult = tuple[State, tuple[Effect, ...]]
 
@@ -372,6 +372,7 @@ def _converged(state: State) -> StepResult:
         state = replace(state, phase=Phase.IDLE, turn=None)
         return state, (*_committed(writes), Again(f"turndown has reached {view.goal}"))
     condition, delay = _reached(view)
+    writes += tuple(LiftControl(view.key.partition, item.id, view.now) for item in view.pinning.restarts)
     if notes := _diff(turn).notes:
         condition = replace(condition, message="; ".join((condition.message, *notes)))
     return conclude(
@@ -516,7 +517,9 @@ def _versions(view: View) -> tuple[Asset, ...]:
 def _purpose(state: State) -> Purpose:
     turn = _turn(state)
     assert turn.content_digest is not None
-    return purpose_of(state.ledger, turn.view.goal, turn.view.pinning.content, turn.content_digest)
+    view = turn.view
+    purpose = purpose_of(state.ledger, view.goal, view.pinning.content, turn.content_digest)
+    return Purpose.RESTART if purpose is Purpose.REPAIR and view.restart(view.goal) else purpose
 
 
 def _admitted(state: State, event: Admitted) -> StepResult:
@@ -672,7 +675,9 @@ def _operation(state: State) -> Operation:
 
 def _target_of(state: State, operation: Operation) -> Target:
     partition, asset, type = operation.partition, operation.asset, operation.type
-    return state.identified(Target(partition, asset, type, operation.content, operation.goal))
+    content, goal = operation.content, operation.goal
+    restart = _turn(state).view.restart(goal)
+    return state.identified(Target(partition, asset, type, content, goal, restart=restart))
 
 
 def _keep_handle(state: State, text: str | UnsetType) -> tuple[State, tuple[KeepHandle, ...]]:

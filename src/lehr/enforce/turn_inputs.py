@@ -308,7 +308,7 @@ def _packed_turn(state: State, first: Event, decision: Decision) -> tuple[Any, .
 def _packed_view(view: View) -> tuple[Any, ...]:
     asset, pinning, stage = view.asset, view.pinning, view.stage
     plain = stage.until is None and stage.obstacle is None and not stage.held and not stage.wait_for
-    free = not pinning.held and pinning.pause is None and pinning.until is None and not pinning.approved
+    free = not (pinning.held or pinning.pause or pinning.until or pinning.approved or pinning.restarts)
     return (
         view.monotonic,
         view.epoch,

@@ -56,7 +56,7 @@ from lehr.model.diff import Goal, Target
 from lehr.model.operation import Outcome, Result
 from lehr.model.outputs import Outputs, changed_names
 from lehr.model.reason import Reason
-from lehr.model.writes import Finish, Refused, Write
+from lehr.model.writes import Finish, LiftControl, Refused, Write
 from lehr.sdk.check import CheckPlugin
 from lehr.sdk.runtime import Runtime
 
@@ -86,12 +86,14 @@ class Turns:
         claims: SlotClaims,
         add: Callable[[AssetId, str, Digest | None], Slot],
         spawn: Callable[[Coroutine[None, None, None], str], None],
+        lifted: Callable[[AssetId], Coroutine[None, None, None]],
     ) -> None:
         """Run turns of the slots of `wakeups`.
 
         Args:
             add: starts to enforce one more asset.
             spawn: starts a push as a named task.
+            lifted: takes note that a turn lifts controls of this one asset.
         """
         self.governance: Governance | None = None
         self.epoch = 0
@@ -107,6 +109,7 @@ class Turns:
         self._claims = claims
         self._add = add
         self._spawn = spawn
+        self._lifted = lifted
 
     async def run(self, slot: Slot) -> None:
         """Run one turn of one asset. Never raises, so that a failure of one asset affects no other."""
@@ -273,6 +276,8 @@ class Turns:
                 return self._diff(slot, effect.target)
             case Commit():
                 self.post(slot, effect.writes)
+                if any(isinstance(write, LiftControl) for write in effect.writes):
+                    self._spawn(self._lifted(slot.key.id), f"restart of {slot.key.id} is done")
             case Rest():
                 self._rest(slot, effect)
             case RunChecks():

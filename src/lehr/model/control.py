@@ -1,4 +1,4 @@
-"""Controls that operators set on a running Lehr: pins, pauses, freezes, approvals, overrides.
+"""Controls that operators set on a running Lehr: pins, pauses, freezes, approvals, overrides, restarts.
 
 They are kept in the store, each with who set it, when, why and until when.
 """
@@ -21,7 +21,7 @@ class ControlKind(enum.StrEnum):
 
     PAUSE: no turn at all. FREEZE: everything but the push. PIN: content stays at one
     incarnation. APPROVAL: one exact diff may be carried out. OVERRIDE: a check that allows
-    it lets pushes through.
+    it lets pushes through. RESTART: what runs is restarted once, by a push; then the control is lifted.
     """
 
     PAUSE = "pause"
@@ -29,6 +29,7 @@ class ControlKind(enum.StrEnum):
     PIN = "pin"
     APPROVAL = "approval"
     OVERRIDE = "override"
+    RESTART = "restart"
 
 
 class Control(msgspec.Struct, frozen=True, kw_only=True):

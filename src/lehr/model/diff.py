@@ -30,6 +30,8 @@ class Target(msgspec.Struct, frozen=True):
         handle: the one that the plugin returned last for this asset; empty for none.
         lost: id of a push that may have made something whose handle was never returned; named until a diff
             has an answer, and empty for none.
+        restart: id of a person's request to restart what runs; empty for none. Everything that this restart
+            has not started differs. Only plugins with `Traits.restarts` get it.
     """
 
     partition: Partition
@@ -39,6 +41,7 @@ class Target(msgspec.Struct, frozen=True):
     goal: Goal = Goal.PRESENT
     handle: str = ""
     lost: str = ""
+    restart: str = ""
 
     @property
     def key(self) -> AssetKey:

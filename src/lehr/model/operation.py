@@ -52,11 +52,13 @@ class Purpose(enum.StrEnum):
 
     FORWARD: to a goal or content that was not in place before. REPAIR: production has drifted from
     what was in place. ROLLBACK: to content older than what was in place, because a person pinned it.
+    RESTART: to what is in place, because a person asked to restart it.
     """
 
     FORWARD = "forward"
     REPAIR = "repair"
     ROLLBACK = "rollback"
+    RESTART = "restart"
 
 
 class Operation(msgspec.Struct, frozen=True):

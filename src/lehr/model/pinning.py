@@ -42,6 +42,7 @@ class Pinning(msgspec.Struct, frozen=True):
         until: wall-clock seconds when the first pin or pause over it expires; None if none does.
         released: its release; None if releases do not govern it.
         awaits_release: True if the release is what keeps it from newer content.
+        restarts: requests to restart it that are not carried out yet; the newest is the last.
     """
 
     content: int
@@ -51,6 +52,12 @@ class Pinning(msgspec.Struct, frozen=True):
     until: float | None = None
     released: Released | None = None
     awaits_release: bool = False
+    restarts: tuple[Control, ...] = ()
+
+    @property
+    def restart(self) -> str:
+        """The restart that production must have had, as in `Target.restart`."""
+        return self.restarts[-1].id if self.restarts else ""
 
     @property
     def held(self) -> bool:
@@ -105,7 +112,10 @@ def pin(
     awaits_release = released is not None and limit < wanted
     content = limit if awaits_release else wanted
     until = min(ends, default=None)
-    return Pinning(content, chosen, pause, frozenset(approved), until, released, awaits_release)
+    restarts = tuple(
+        item for item in controls if item.kind is ControlKind.RESTART and item.selector.matches(asset)
+    )
+    return Pinning(content, chosen, pause, frozenset(approved), until, released, awaits_release, restarts)
 
 
 def _released_content(

@@ -37,6 +37,12 @@ class Selector(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 "an empty selector selects nothing; name ids, types or labels, or set `all: true`"
             )
 
+    @property
+    def is_one_id(self) -> bool:
+        """True when it names exactly one asset by its id."""
+        only = len(self.ids) == 1 and not (self.types or self.labels)
+        return only and not any(letter in self.ids[0] for letter in "*?[")
+
     def matches(self, asset: Asset) -> bool:
         """True when `asset` is selected."""
         if self.all:

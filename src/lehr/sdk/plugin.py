@@ -154,6 +154,7 @@ class Traits(msgspec.Struct, frozen=True, kw_only=True):
         diff_timeout, push_timeout: seconds after which a call is given up; a push that is
             given up is unknown.
         resync: seconds between two turns of an asset when nothing has woken it.
+        restarts: whether it can restart what runs on request (`Target.restart`).
     """
 
     fencing: Fencing = Fencing.NONE
@@ -163,6 +164,7 @@ class Traits(msgspec.Struct, frozen=True, kw_only=True):
     diff_timeout: float = 30.0
     push_timeout: float = 600.0
     resync: float = 60.0
+    restarts: bool = False
 
 
 class Found(msgspec.Struct, frozen=True, kw_only=True):

@@ -27,6 +27,8 @@ from lehr.wiring.installed import (
     program_logs,
     registry,
     secrets,
+    shutdown,
+    supervised,
     workspace_files,
 )
 from lehr.wiring.plane import generation, look_up, parts
@@ -65,7 +67,9 @@ __all__ = [
     "registry_of",
     "require_location",
     "secrets",
+    "shutdown",
     "source",
     "store_place",
+    "supervised",
     "workspace_files",
 ]

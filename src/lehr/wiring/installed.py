@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from lehr.wiring.deployment import Deployment
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from lehr.model.asset import AssetKey
     from lehr.model.types import Registry
+    from lehr.plugins.process.shutdown import Shutdown
     from lehr.sdk.check import CheckPlugin
     from lehr.sdk.logs import ProgramLog
     from lehr.sdk.plugin import AssetPlugin
@@ -115,6 +116,20 @@ def program_logs(state: Path, key: AssetKey, type: str) -> list[ProgramLog] | No
     from lehr.plugins.process.payload import PROCESS
 
     return logs(state.resolve() / "supervisor", key) if type == PROCESS else None
+
+
+def supervised(state: Path) -> Mapping[str, int]:
+    """How many processes run on this machine under the supervision of Lehr, by asset."""
+    from lehr.plugins.process.shutdown import running
+
+    return running(state.resolve() / "supervisor")
+
+
+def shutdown(state: Path) -> Shutdown:
+    """Ends the processes that `supervised` counts, and what supervises them."""
+    from lehr.plugins.process.shutdown import Shutdown
+
+    return Shutdown(state.resolve() / "supervisor")
 
 
 def checks() -> list[CheckPlugin]:

@@ -9,7 +9,7 @@ import pytest
 from lehr.base.errors import LehrError
 from lehr.checks.calendar import Calendar, Window
 from lehr.checks.rate_limit import RateLimit
-from lehr.control.commands import require_overridable, summary
+from lehr.control.commands import require_overridable, require_restartable, summary
 from lehr.model.asset import Asset, AssetId, Partition, make_asset
 from lehr.model.control import Control, ControlKind
 from lehr.model.selector import Selector, parse_selector
@@ -78,3 +78,36 @@ def test_the_answer_names_what_was_set_on_what_and_until_when(
         **fields,
     )
     assert summary(control, "4 assets") == expected
+
+
+@pytest.mark.parametrize(
+    "selector", ["web/*", "type=lehr.Process", "all", "id=a,id=b", "label:team=web,id=a"]
+)
+def test_a_restart_is_for_one_asset(selector: str) -> None:
+    with pytest.raises(LehrError) as raised:
+        require_restartable(parse_selector(selector), restarts=True)
+    assert raised.value.code == "CTL137"
+
+
+def test_what_cannot_be_restarted_is_refused() -> None:
+    require_restartable(parse_selector("web/process"), restarts=True)
+    with pytest.raises(LehrError) as raised:
+        require_restartable(parse_selector("motd"), restarts=False)
+    assert raised.value.code == "CTL138"
+
+
+def test_the_answer_to_a_restart_names_what_it_waits_for() -> None:
+    asked = Control(
+        id="c1",
+        kind=ControlKind.RESTART,
+        partition=Partition("shop"),
+        selector=parse_selector("web/process"),
+        reason="leaks",
+        actor="ana",
+        at=0.0,
+        expires_at=3600.0,
+    )
+    assert summary(asked, "1 asset") == (
+        "web/process will be restarted as soon as its checks allow it, "
+        "if that is before 1970-01-01T01:00:00Z; see `lehr why web/process`"
+    )

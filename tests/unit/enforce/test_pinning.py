@@ -52,6 +52,12 @@ def test_an_approval_of_no_diff_approves_nothing() -> None:
     assert pin(ASSET, 7, Holds([control(ControlKind.APPROVAL)])) == Pinning(7)
 
 
+def test_every_restart_that_was_asked_for_counts_and_the_newest_is_carried_out() -> None:
+    restarts = tuple(control(ControlKind.RESTART, id) for id in ("c1", "c2"))
+    assert pin(ASSET, 7, Holds(restarts)) == Pinning(7, restarts=restarts)
+    assert pin(ASSET, 7, Holds(restarts)).restart == "c2"
+
+
 def test_words_about_other_assets_do_not_count() -> None:
     others = [
         control(kind, selects="b", incarnation=1, diff_digest=DIFF.digest())

@@ -42,7 +42,7 @@ from lehr.model.diff import NO_DIFF, Diff, Goal
 from lehr.model.operation import DONE, LedgerEntry, Outcome, Progress, Purpose, Result
 from lehr.model.pinning import Pinning
 from lehr.model.reason import Reason
-from lehr.model.writes import Adopt, Finish, RecordDecision, Refused, Reschedule
+from lehr.model.writes import Adopt, Finish, LiftControl, RecordDecision, Refused, Reschedule
 from lehr.testing.virtual import EPOCH
 from tests.unit.enforce.turns import (
     ASSET,
@@ -769,3 +769,56 @@ def test_new_content_of_what_is_fenced_already_does_not_start_the_fence_anew() -
         state, _ = after(State(ledger=known), Begin(view(goal=Goal.FENCED)), diffed(NO_DIFF))
         assert state.ledger is not None
         assert (state.ledger.goal, state.ledger.content_digest, state.ledger.at) == (Goal.FENCED, CONTENT, at)
+
+
+RESTARTS = tuple(control(ControlKind.RESTART, id) for id in ("r1", "r2"))
+
+
+def test_what_a_person_asked_to_restart_is_compared_with_the_newest_request() -> None:
+    state, [run] = after(State(ledger=entry()), Begin(view(pinning=Pinning(2, restarts=RESTARTS))))
+    assert isinstance(run, RunDiff)
+    assert run.target.restart == "r2"
+    state, [checks] = after(state, diffed())
+    assert isinstance(checks, RunChecks)
+    assert checks.purpose is Purpose.RESTART
+    _, [ask] = after(state, ALLOWED)
+    assert isinstance(ask, AskAdmission)
+    assert ask.admit.operation.purpose is Purpose.RESTART
+    assert ask.admit.decision is not None
+    assert ask.admit.decision.evidence["restart"] == "r2"
+
+
+def test_a_restart_is_verified_and_then_lifted_with_those_before_it() -> None:
+    asking, _ = after(checking(pinning=Pinning(2, restarts=RESTARTS)), ALLOWED)
+    pushing, [start] = after(asking, Admitted(operation()))
+    assert isinstance(start, StartPush)
+    assert start.target.restart == "r2"
+    verifying, effects = after(pushing, ended(DONE))
+    assert not written(effects, LiftControl)
+    assert isinstance(effects[-1], RunDiff)
+    assert effects[-1].target.restart == "r2"
+    _, effects = after(verifying, diffed(NO_DIFF))
+    assert [item.id for item in written(effects, LiftControl)] == ["r1", "r2"]
+
+
+def test_a_restart_that_fails_is_not_lifted() -> None:
+    asking, _ = after(checking(pinning=Pinning(2, restarts=RESTARTS)), ALLOWED)
+    _, effects = after(asking, Admitted(operation()), ended(FAILED))
+    assert not written(effects, LiftControl)
+
+
+def test_a_restart_whose_outcome_is_unknown_is_looked_for() -> None:
+    pinned = view(pinning=Pinning(2, restarts=RESTARTS))
+    _, effects = after(State(operation=operation()), Begin(pinned), StatusReported(Progress.ENDED))
+    [run] = effects
+    assert isinstance(run, RunDiff)
+    assert run.target.restart == "r2"
+
+
+def test_nothing_is_restarted_on_its_way_out() -> None:
+    leaving = view(goal=Goal.ABSENT, pinning=Pinning(2, restarts=RESTARTS))
+    state, [run] = after(State(), Begin(leaving))
+    assert isinstance(run, RunDiff)
+    assert run.target.restart == ""
+    _, effects = after(state, diffed(NO_DIFF))
+    assert [item.id for item in written(effects, LiftControl)] == ["r1", "r2"]

@@ -115,7 +115,7 @@ def _require_no_processes(state: Path) -> None:
             f"processes run from state folder {state}",
             code="CLI153",
             why="they use its path",
-            fix=f"stop them: kill $(cat {socket.with_name('supervisord.pid')}); `lehr run` starts them again",
+            fix=f"run `lehr stop --processes --state {state}`; `lehr run` starts them again",
         )
 
 

@@ -39,6 +39,7 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
         age: seconds since its start.
         content: what the process was started with, or what supervisord is about to start; empty if neither
             applies, or if it is unknown.
+        restart: the request to restart for which it was started; empty like `content`, or if there was none.
         version, ports: what the running process was started with; empty like `content`.
         loaded: what it read at its start or its last reload; empty if it reloads nothing, or if unknown.
         launching: True until the process has become the program.
@@ -55,6 +56,7 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
     age: float = 0.0
     content: str = ""
     loaded: str = ""
+    restart: str = ""
     version: str = ""
     ports: tuple[int, ...] = ()
     launching: bool = False

@@ -230,6 +230,7 @@ def _program(directory: Path, key: AssetKey, index: int, answer: dict[str, Any] 
         age=float(max(0, answer["now"] - answer["start"])),
         content=marks.get(procfs.CONTENT, ""),
         loaded=marks.get(procfs.LOADED, "") if again is None else again,
+        restart=marks.get(procfs.RESTART, ""),
         version=marks.get(procfs.VERSION, ""),
         ports=_ports(marks),
     )

@@ -189,6 +189,8 @@ def _replica_changes(replica: Replica, observation: Observation, health: Health)
         return [Change(path, "running", _state_text(observation, replica.index))]
     if home.content != replica.content:
         return [Change(f"{path}/content", short(replica.content), short(home.content) or "unknown")]
+    if replica.restart and home.restart != replica.restart:
+        return [Change(f"{path}/process", f"started by restart {replica.restart}", "started before")]
     if any(item.index == replica.index for item in observation.left_behind):
         return [Change(f"{path}/former", None, "running")]
     if home.loaded != replica.loaded:  # before health, which what it loads may restore

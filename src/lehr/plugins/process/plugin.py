@@ -56,9 +56,9 @@ class ProcessPlugin(AssetPlugin):
 
     * Production is processes. Each carries marks, in a note and in its environment, with its asset, its
       replica and the content that it was started with; nothing else is remembered.
-    * A diff names replicas that are missing, too many, of other content, unhealthy, or have something to
-      reload. Its effects have the replicas and the version before and after, which balancers and schemas wait
-      for.
+    * A diff names replicas that are missing, too many, of other content, unhealthy, have something to
+      reload, or were not started for the restart that a person requested. Its effects have the replicas and
+      the version before and after, which balancers and schemas wait for.
     * A push handles a few replicas at a time: it ends the old process and everything left of it, starts the
       new one under a supervisord (or only reloads it), and waits until that is healthy; it stops at the first
       that is not. FENCED stops replicas and keeps them defined, ABSENT removes them.
@@ -82,6 +82,7 @@ class ProcessPlugin(AssetPlugin):
         goals=frozenset({Goal.FENCED, Goal.ABSENT}),
         push_timeout=3600.0,  # a roll of many replicas; each wait within it has its own limit
         resync=30.0,
+        restarts=True,
     )
 
     def __init__(
@@ -256,7 +257,7 @@ def _intended(target: Target, read: Reader, base: str) -> list[Replica]:
     if target.goal is not Goal.PRESENT:
         return []
     restart_on, reload_on = _followed(payload.restart_on, read), _followed(payload.reload_on, read)
-    return render(payload, target.partition, base, restart_on, reload_on)
+    return render(payload, target.partition, base, restart_on, reload_on, target.restart)
 
 
 def _followed(names: Sequence[str], read: Reader) -> list[Digest]:

@@ -41,6 +41,7 @@ class Replica(msgspec.Struct, frozen=True):
         loaded: digest of what it reloads when that changes; empty if there is nothing.
         secrets: further variables, by reference.
         ports: that this replica listens on.
+        restart: the request to restart for which it must have been started; empty if any start will do.
         reload_signal: name of the signal that reloads it, unless there is a `reload_command`.
     """
 
@@ -62,6 +63,7 @@ class Replica(msgspec.Struct, frozen=True):
     reload_command: tuple[str, ...] = ()
     stop_signal: str = "SIGTERM"
     run_as: RunAs = RunAs()
+    restart: str = ""
 
 
 def render(
@@ -70,6 +72,7 @@ def render(
     base: str,
     restart_on: Sequence[Digest],
     reload_on: Sequence[Digest] = (),
+    restart: str = "",
 ) -> list[Replica]:
     """The replicas that `payload` asks for.
 
@@ -79,11 +82,12 @@ def render(
         base: directory that a relative `directory` is relative to.
         restart_on: digests of the assets that `payload.restart_on` names, in its order.
         reload_on: the same for `payload.reload_on`.
+        restart: as in `Target.restart`.
     """
     group, directory = payload.group or partition, os.path.normpath(os.path.join(base, payload.directory))
     loaded = digest(list(reload_on)) if reload_on else ""
     replicas = (_replica(payload, group, directory, restart_on, index) for index in range(payload.replicas))
-    return [replace(replica, loaded=loaded) for replica in replicas]
+    return [replace(replica, loaded=loaded, restart=restart) for replica in replicas]
 
 
 def _replica(

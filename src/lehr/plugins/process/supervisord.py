@@ -332,6 +332,7 @@ class Supervisord:
             procfs.CONTENT: replica.content,
             procfs.LOADED: replica.loaded,
             procfs.VERSION: replica.version,
+            procfs.RESTART: replica.restart,
             procfs.PORTS: ",".join(str(port) for port in replica.ports),
         }
 

@@ -277,3 +277,23 @@ def test_a_former_process_beside_the_replica_is_ended_with_it() -> None:
         ("replicas/0/former", None, "running")
     ]
     assert steps(replicas(1), found, {}, Goal.PRESENT) == [ReplicaStep(Action.ROLL, 0)]
+
+
+def test_what_was_not_started_for_a_restart_differs_until_it_was() -> None:
+    intended = [msgspec.structs.replace(item, restart="r2") for item in replicas(2)]
+    before, since = running(intended[:1], restart="r1"), running(intended[1:], restart="r2")
+    found = diff(intended, before + since)
+    assert changes(found) == [("replicas/0/process", "started by restart r2", "started before")]
+    assert order(intended, before + since) == [("roll", 0)]
+
+
+def test_without_a_request_any_start_will_do() -> None:
+    intended = replicas(1)
+    assert diff(intended, running(intended, restart="r1")).empty
+
+
+def test_a_crash_does_not_replace_a_restart_that_was_asked_for() -> None:
+    intended = [msgspec.structs.replace(item, restart="r2") for item in replicas(1)]
+    crashed = running(intended, state=State.BACKOFF, pid=None, restart="")
+    assert not diff(intended, crashed).empty
+    assert not diff(intended, running(intended, restart="")).empty
