@@ -93,6 +93,7 @@ class LivenessChecker:
         self._removals: dict[str, tuple[float, list[tuple[int, float]]]] = {}
         self._fenced: dict[str, tuple[int, float]] = {}
         self._fenced_at: dict[str, float] = {}
+        self._released_at: dict[str, tuple[object, ...]] = {}
         production.looked = self._looked
         production.carries = self._carries
         self._judges: dict[type, Callable[[Any, Any], None]] = {
@@ -141,6 +142,8 @@ class LivenessChecker:
     def _admitted(self, write: Admit) -> None:
         operation, decision = write.operation, write.decision
         self.began[operation.asset] = operation.started_at
+        if self._witness.releases.governs(operation.asset):
+            self._released_at[operation.id] = self._holds
         if decision is None:
             return  # which the witness reports
         content = self._witness.assets(operation.content).get(operation.asset)
@@ -196,6 +199,7 @@ class LivenessChecker:
         operation, result = self._witness.operation(write.operation), write.outcome.result
         if operation is None or result is Result.UNKNOWN:
             return
+        self._stops_for_unreleased(operation, write.outcome.message)
         key = (operation.asset, operation.content_digest, str(operation.goal))
         if result is Result.DONE and write.ledger is None:
             self._broken("I12", f"{operation.asset} is pushed, and the ledger does not know")
@@ -217,6 +221,18 @@ class LivenessChecker:
             return
         self._failures[key] += 1
         self._failed_at[key] = write.at
+
+    @property
+    def _holds(self) -> tuple[object, ...]:
+        """The releases and controls that keep assets from newer content now."""
+        return self._witness.releases.version, frozenset(self._witness.controls)
+
+    def _stops_for_unreleased(self, operation: Operation, message: str) -> None:
+        """I10: newer content stops a push of released content only once it is released as well."""
+        same = self._released_at.pop(operation.id, None) == self._holds
+        newest = max(self._witness.incarnations)
+        if message == "superseded" and same and self.content_of(operation.asset, newest) == operation.content:
+            self._broken("I10", f"a push of {operation.asset} stops for content that is not released to it")
 
     def _left_behind(self, operation: Operation) -> bool:
         """Whether another process took over, found the push still running, and continues without its outcome.

@@ -344,7 +344,9 @@ class SimulatedPlugin(AssetPlugin):
         if production.naming and name and name != target.handle:
             diff = replace(diff, handle=name)
         if production.connecting:
-            diff = replace(diff, outputs=production.outputs(target.id, observed))
+            # A careless plugin: it returns outputs also of what is gone.
+            gone = {"name": "gone"} if target.goal is Goal.ABSENT else {}
+            diff = replace(diff, outputs=production.outputs(target.id, observed) or gone)
         production.looked(target, diff)
         return diff
 

@@ -53,6 +53,7 @@ def complaints(harness: RandomHarness) -> set[str]:
             for rule, what in (
                 *_promise(harness, id, condition),
                 *_hold(harness, last, decision, condition),
+                *_awaited(harness, decision, condition),
                 *_intent(harness, last, condition),
             )
         )
@@ -116,6 +117,12 @@ def _hold(  # noqa: C901 - one case for each reason
     yield from _unaware(harness, decision, waiting)
     if condition.next_at is None and _needs_time(condition, waiting):
         yield "I8", "only time can help it, and it has no time of its next try"
+
+
+def _awaited(harness: RandomHarness, decision: Decision, condition: Condition) -> Iterator[Complaint]:
+    """I7: an output that it waits for is not known."""
+    if condition.reason == Reason.OUTPUT_UNKNOWN and harness.witness.outputs.are_known(decision):
+        yield "I7", "the outputs that it waits for are known"
 
 
 def _within_limits(harness: RandomHarness, last: Asset, decision: Decision) -> bool:
@@ -316,6 +323,15 @@ def _intent(harness: RandomHarness, last: Asset, condition: Condition) -> Iterat
         observed, intended = harness.production.values.get(id), _intended(harness, id)
         if intended not in (None, observed) and witness.turndown(last) is None:
             yield "I7", f"it is {observed!r} in production, not {intended!r}"
+        elif intended is not None and _has_lost_touch(harness, assets[AssetId(id)]):
+            yield "I7", "it is not connected to what it reads"
+
+
+def _has_lost_touch(harness: RandomHarness, asset: Asset) -> bool:
+    """Whether what it reads is all there, and it was made with other names of that."""
+    names = harness.production.names
+    reads = asset.document()["payload"]["reads"]
+    return all(id in names for id in reads) and not harness.production.is_connected(asset)
 
 
 def _pinned(harness: RandomHarness, pin: Control, last: Asset, condition: Condition) -> Iterator[Complaint]:

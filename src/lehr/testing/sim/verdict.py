@@ -154,6 +154,7 @@ def _converged(harness: Harness, asset: Asset) -> Iterator[str]:
         yield f"I7: {asset.id} is {observed!r} in production, not {wanted!r}, with status {state}"
     elif wanted is not None and not harness.production.is_connected(asset):
         yield f"I7: {asset.id} is not connected to what it reads, with status {state}"
+    yield from _outputs_known(harness, asset.id, condition.status)
 
 
 def _departed(harness: Harness) -> list[str]:
@@ -173,7 +174,14 @@ def _left_alone_or_removed(harness: Harness, id: str) -> Iterator[str]:
             yield f"I8: {id} was let go, and is {condition.status} {condition.reason}"
         return
     entry = harness.witness.ledger.get(id)
+    yield from _outputs_known(harness, id, condition.status)
     if condition.status is not Status.TURNED_DOWN:
         yield f"I7: {id} left with a turndown, and is {condition.status} {condition.reason}"
     elif entry is None or entry.goal is not Goal.ABSENT:
         yield f"I7: {id} is reported as turned down, and the ledger does not have it as absent"
+
+
+def _outputs_known(harness: Harness, id: str, status: Status) -> Iterator[str]:
+    """I12: what is known of production is true, where it connects assets."""
+    if harness.production.connecting:
+        yield from harness.witness.outputs.at_rest(id, status, harness.production.names)

@@ -33,6 +33,7 @@ from lehr.model.writes import (
     Finish,
     KeepHandle,
     KeepLease,
+    KeepOutputs,
     LiftControl,
     Prune,
     Publish,
@@ -48,6 +49,7 @@ from lehr.testing.sim.capacity import CAPACITY
 from lehr.testing.sim.feed_judge import FeedJudge
 from lehr.testing.sim.intent import GUARDED
 from lehr.testing.sim.lease_judge import LeaseJudge
+from lehr.testing.sim.output_judge import OutputJudge
 from lehr.testing.sim.reached import paths_of
 from lehr.testing.sim.release_judge import ReleaseJudge
 from lehr.testing.sim.selectors import selected
@@ -87,6 +89,7 @@ class Witness(WitnessedState):
         let_go: ids that some revision has let go.
         lease: who may write.
         releases: which content assets may have.
+        outputs: those that were recorded.
         feed: what watchers see of all this.
         fenced: True where the provider itself keeps late writers out.
         capacity: operations that may be open at once; None where no check counts them.
@@ -110,6 +113,7 @@ class Witness(WitnessedState):
             self.ledger,
             lambda: "" if self.newest is None else self.newest.header.governance,
         )
+        self.outputs = OutputJudge(self.broken)
         self.feed = FeedJudge(self.broken)
         self._trace = trace
         self._begun: set[str] = set()
@@ -127,6 +131,7 @@ class Witness(WitnessedState):
             Prune: lambda write, answer: self._pruned(write.before),
             LiftControl: lambda write, answer: self.controls.pop(write.id, None),
             WriteReleases: self.releases.written,
+            KeepOutputs: self.outputs.kept,
             TakeLease: self.lease.taken,
             KeepLease: self.lease.kept,
             ReturnLease: self.lease.returned,
@@ -431,10 +436,13 @@ class Witness(WitnessedState):
             self.broken("I1", f"decision on {id} is governed by {decision.governing}, which does not exist")
         if decision.content > decision.governing and "pin" not in decision.evidence:
             self.broken("I1", f"decision on {id} has content {decision.content} of the future")
+        if "pin" not in decision.evidence and not self.jumped:
+            self.releases.decided(decision)
         if not condition.status.settled and not (condition.message and condition.unblock):
             self.broken("I8", f"{id} is {condition.status} {condition.reason}, and that is all")
         if before is not None and before.condition.key() == condition.key() and not self._came_back(id):
             self.broken("I8", f"decision on {id} is recorded again: {condition.reason}")
+        self.outputs.decided(decision)
 
     def _attempted(self, attempt: Attempt) -> None:
         failed = attempt.publication in (Publication.REFUSED, Publication.UNREADABLE)
