@@ -26,6 +26,7 @@ from lehr.model.decision import Condition
 from lehr.model.diff import NO_DIFF, Change, Diff, Effects, Goal, Target
 from lehr.model.incarnation import Candidate, Incarnation
 from lehr.model.operation import DONE, Operation, Outcome, Progress
+from lehr.model.selector import Selector
 from lehr.model.types import AssetType
 from lehr.model.writes import LiftControl, Publish, SetControl, Write
 from lehr.sdk.check import CheckPlugin
@@ -217,6 +218,7 @@ class Plane:
         seed: int = 0,
         wrap: Callable[[Store], Store] = lambda store: store,
         claims: Claims | None = None,
+        only: Selector | None = None,
     ) -> None:
         self.world = world
         self.clock = clock
@@ -225,7 +227,7 @@ class Plane:
         self.plugin = world.plugin(clock, traits)
         self.chance = Chance(seed)
         self.committer = Committer(self.store, Inline(), clock)
-        runtime = Runtime(PARTITION, self.store, self.registry, clock, self.chance, Slow(clock))
+        runtime = Runtime(PARTITION, self.store, self.registry, clock, self.chance, Slow(clock), only)
         self.enforcer = Enforcer(runtime, self.committer, [self.plugin, *plugins], checks, claims)
         self._committing: asyncio.Task[None] | None = None
 

@@ -120,6 +120,19 @@ def test_from_nothing_to_production_and_why(workspace: Workspace) -> None:
     assert len(workspace.json("get", "operations")) == 1
 
 
+def test_a_run_and_a_plan_can_be_for_some_assets(workspace: Workspace) -> None:
+    workspace.declare("hello", SECOND)
+    planned = workspace.json("plan", "--only", "greeting", "-o", "json")
+    assert [item["id"] for item in planned] == ["greeting"]
+    told = workspace.lehr("run", "--once", "--only", "greeting").stderr
+    assert "production is as intended, 1 asset (id=greeting)" in told
+    assert workspace.production == "hello\n"
+    assert not (workspace.folder / "out/farewell.txt").exists()
+    assert "CLI174" in workspace.lehr("run", "--once", "--only", "nothing", code=1).stderr
+    assert "CLI174" in workspace.lehr("plan", "--only", "nothing", code=1).stderr
+    assert "requires --once" in workspace.lehr("run", "--only", "greeting", code=2).stderr
+
+
 def test_problems_are_shown_with_their_place_and_nothing_is_touched(workspace: Workspace) -> None:
     workspace.lehr("run", "--once")
     (workspace.folder / "assets" / "files.yaml").write_text(GREETING.replace("lehr.File", "lehr.Fiel"))

@@ -16,7 +16,7 @@ from lehr.model.asset import Asset, AssetId
 from lehr.model.control import Control, ControlKind
 from lehr.model.decision import Decision, Verdict
 from lehr.model.incarnation import Candidate
-from lehr.model.selector import parse_selector
+from lehr.model.selector import Selector, parse_selector
 from lehr.model.writes import Publish, SetControl
 from lehr.query.compare import changes_between
 from lehr.sdk.runtime import Runtime
@@ -99,9 +99,14 @@ def both(
 
 
 async def plan(
-    store: SqliteStore, world: World, clock: VirtualClock, intent: Sequence[Asset], seed: int = 1
+    store: SqliteStore,
+    world: World,
+    clock: VirtualClock,
+    intent: Sequence[Asset],
+    seed: int = 1,
+    only: Selector | None = None,
 ) -> dict[str, Planned]:
-    """The plan for `intent`, by id."""
+    """The plan for `intent`, by id; only for the assets that `only` selects, unless it is None."""
     known = registry(TYPES)
     newest = store.intent.newest(PARTITION)
     before = () if newest is None else store.intent.assets(PARTITION, newest.sequence)
@@ -110,7 +115,7 @@ async def plan(
     candidate = CandidateIntent(store.intent, PARTITION, newest, assets, changes, known, clock.now())
     checks = [check() for check in CHECKS]
     plugins = [world.plugin(clock)]
-    runtime = Runtime(PARTITION, store, known, clock, Chance(seed), Inline())
+    runtime = Runtime(PARTITION, store, known, clock, Chance(seed), Inline(), only)
     planner = Planner(runtime, candidate, plugins, checks)
     return {str(item.id): item for item in await planner.plan()}
 

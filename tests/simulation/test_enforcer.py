@@ -29,13 +29,27 @@ Scenario = Callable[[Plane, World, VirtualClock], Awaitable[None]]
 DAY = 86_400.0
 
 
-def play(folder: Path, scenario: Scenario, *, seed: int = 1, traits: Traits | None = None) -> World:
+def play(
+    folder: Path,
+    scenario: Scenario,
+    *,
+    seed: int = 1,
+    traits: Traits | None = None,
+    only: Selector | None = None,
+) -> World:
     world = World()
 
     async def main() -> None:
         clock = VirtualClock()
         plane = Plane(
-            folder, world, clock, checks=[check() for check in CHECKS], types=TYPES, traits=traits, seed=seed
+            folder,
+            world,
+            clock,
+            checks=[check() for check in CHECKS],
+            types=TYPES,
+            traits=traits,
+            seed=seed,
+            only=only,
         )
         await plane.start()
         try:
@@ -545,3 +559,30 @@ def test_a_plugin_that_raises_or_talks_nonsense_is_named_and_tried_again(tmp_pat
         await plane.settle()
 
     play(tmp_path, scenario)
+
+
+def test_a_run_for_some_assets_pushes_no_other_and_is_at_rest_without_them(tmp_path: Path) -> None:
+    async def scenario(plane: Plane, world: World, clock: VirtualClock) -> None:
+        await plane.publish(thing("web-a", "1"), thing("web-b", "1"), thing("db", "1"))
+        await plane.settle()
+        assert world.values == {"web-a": "1", "web-b": "1"}
+        assert plane.enforcer.at_rest
+        assert not plane.enforcer.unsettled
+        world.values["db"] = "by hand"
+        await clock.sleep(DAY / 24)
+        assert world.values["db"] == "by hand"
+        assert not plane.store.records.decisions(PARTITION, AssetId("db"), 1)
+
+    play(tmp_path, scenario, only=Selector(ids=("web-*",)))
+
+
+def test_a_run_for_some_assets_waits_for_what_they_depend_on_and_does_not_push_it(tmp_path: Path) -> None:
+    async def scenario(plane: Plane, world: World, clock: VirtualClock) -> None:
+        needs = {DEPENDS_ON: DependsOn(assets=["db"])}
+        await plane.publish(thing("web", "1", addons=needs), thing("db", "1"))
+        await clock.sleep(60)
+        assert world.values == {}
+        assert plane.condition("web").status is Status.WAITING
+        assert plane.enforcer.unsettled == {AssetId("web")}
+
+    play(tmp_path, scenario, only=Selector(ids=("web",)))

@@ -11,9 +11,10 @@ from lehr.model.control import ControlKind
 from lehr.model.governance import OBSERVE_ONLY, ObserveOnly
 from lehr.model.operation import Outcome, Result
 from lehr.model.selector import Selector, parse_selector
-from lehr.testing.virtual import VirtualClock
+from lehr.store.sqlite import SqliteStore
+from lehr.testing.virtual import VirtualClock, run
 from lehr.testing.world import thing
-from tests.simulation.dry_runs import PUSHING, Controls, Said, both
+from tests.simulation.dry_runs import PUSHING, Controls, Said, both, plan
 from tests.world import Plane, World
 
 
@@ -221,3 +222,15 @@ def test_order_passes_through_what_has_not_had_a_turn_yet(tmp_path: Path) -> Non
         "c": Said(PUSHING),
     }
     found.agree()
+
+
+def test_a_plan_for_some_assets_names_no_other_and_gives_them_the_whole_limit(tmp_path: Path) -> None:
+    intent = [limit("slow", "id=a,id=b"), thing("a", "1"), thing("b", "1"), thing("c", "1")]
+
+    async def main() -> dict[str, str]:
+        store = SqliteStore(tmp_path / "state.sqlite")
+        found = await plan(store, World(), VirtualClock(), intent, only=Selector(ids=("b",)))
+        store.close()
+        return {id: str(item.result) for id, item in found.items()}
+
+    assert run(main, seed=1) == {"b": "will be pushed"}

@@ -25,6 +25,7 @@ from lehr.control.plane import GRACE_SECONDS, ControlPlane, NotPublishableError,
 from lehr.control.state_folder import UNUSED
 from lehr.enforce.plugin_errors import one_line
 from lehr.model.attempt import Attempt, Publication
+from lehr.model.selector import Selector
 from lehr.query.overview import survey
 from lehr.query.partition_view import Reading
 from lehr.sdk.source import REMARK
@@ -96,21 +97,37 @@ async def run_once(ended: Ending, deployment: Deployment, timeout: float | None)
                 raise
             waited_for = ""
             converged = await _converged(plane, ended)
+            count = await _selected(plane, deployment.only)
             await _stop(plane)
             if ended.is_set() and not ended.timed_out:
                 return ended.code or 1
             if converged and attempt.publication in (Publication.PUBLISHED, Publication.UNCHANGED):
                 seconds = SystemClock().monotonic() - began
-                assets = formatting.counted(plane.enforcer.assets, "asset")
-                report(f"{_in_force(attempt)}: production is as intended, {assets}, {seconds:.1f} s")
+                assets = formatting.counted(count, "asset")
+                of = "" if deployment.only is None else f" ({deployment.only})"
+                report(f"{_in_force(attempt)}: production is as intended, {assets}{of}, {seconds:.1f} s")
                 return 0
             if ended.timed_out:
                 report(f"gave up after {formatting.span(timeout or 0.0)}")
-            _report_what_blocks(made_of, plane)
+            _report_what_blocks(made_of, plane, deployment.only)
     except EndedError:
         if ended.timed_out and waited_for:
             report(f"gave up after {formatting.span(timeout or 0.0)}: {waited_for}")
     return ended.code or 1
+
+
+async def _selected(plane: ControlPlane, only: Selector | None) -> int:
+    """How many assets a run is for.
+
+    Raises:
+        LehrError: none.
+    """
+    if only is None:
+        return plane.enforcer.assets
+    if ids := await plane.enforcer.select(only):
+        return len(ids)
+    await plane.stop(grace=0.0)
+    raise LehrError(f"no asset is selected by {only}", code="CLI174", fix="see `lehr get assets`")
 
 
 async def _converged(plane: ControlPlane, ended: Ending) -> bool:
@@ -291,13 +308,15 @@ def _progress(plane: ControlPlane) -> Iterator[None]:
             following.cancel()
 
 
-def _report_what_blocks(made_of: Parts, plane: ControlPlane) -> None:
+def _report_what_blocks(made_of: Parts, plane: ControlPlane, only: Selector | None) -> None:
     if plane.enforcer.trouble:
         report(f"the newest incarnation is not enforced: {plane.enforcer.trouble}")
     reading = Reading(
         made_of.store, plane.partition, SystemClock().now(), inert_in(made_of.store, plane.partition)
     )
-    overview = replace(survey(reading), attempt=None)  # the result was already reported with excerpts
+    overview = replace(
+        survey(reading, only=only), attempt=None
+    )  # the result was already reported with excerpts
     print_lines(overview_lines(overview, plane.partition, reading.now, plane.state()))
 
 

@@ -16,7 +16,8 @@ from lehr.cli import terminal
 from lehr.cli.command import command
 from lehr.cli.main import DIFFERENCES
 from lehr.cli.output import output_option, show_text
-from lehr.cli.stored import workspace_state, workspace_state_option
+from lehr.cli.stored import complete_asset, workspace_state, workspace_state_option
+from lehr.model.selector import Selector, parse_selector
 
 if TYPE_CHECKING:
     from lehr.dry_run.planner import Planned
@@ -36,10 +37,16 @@ _COLOURS = {
 
 @command()
 @click.argument("directory", metavar="[DIR]", default=".", type=click.Path(path_type=Path))
+@click.option(
+    "--only",
+    metavar="SELECTOR",
+    shell_complete=complete_asset,
+    help="Only plan these assets, as `lehr run --once --only` would push them.",
+)
 @click.option("--exit-code", is_flag=True, help=f"Exit with {DIFFERENCES} if production differs.")
 @output_option("text", "json", "yaml")
 @workspace_state_option
-def plan(directory: Path, exit_code: bool, form: str, state: Path | None) -> None:
+def plan(directory: Path, only: str | None, exit_code: bool, form: str, state: Path | None) -> None:
     """Show what Lehr would change in production for the workspace in DIR. Changes nothing.
 
     Runs the first turn of every asset as `lehr run` would after a start, with the files in DIR as the newest
@@ -48,6 +55,7 @@ def plan(directory: Path, exit_code: bool, form: str, state: Path | None) -> Non
 
     Examples:
         lehr plan                  for the files here, committed or not
+        lehr plan --only 'web/*,type=lehr.File'
         lehr plan ../intent -o json
         lehr plan --exit-code      for scripts: 0 no changes, 3 changes, 1 not known
     """
@@ -55,7 +63,10 @@ def plan(directory: Path, exit_code: bool, form: str, state: Path | None) -> Non
     import gc
 
     gc.disable()  # a plan creates no cycles, and collection takes a fifth of the time
-    planned = asyncio.run(_plan(directory, state))
+    selector = None if only is None else parse_selector(only)
+    planned = asyncio.run(_plan(directory, state, selector))
+    if only is not None and not planned:
+        raise LehrError(f"no asset is selected by {only}", code="CLI174", fix="see `lehr get assets`")
     show_text(form, _plan_lines(planned), lambda: planned)
     if any(item.result == "not known" for item in planned):
         raise click.exceptions.Exit(1)
@@ -63,19 +74,21 @@ def plan(directory: Path, exit_code: bool, form: str, state: Path | None) -> Non
         raise click.exceptions.Exit(DIFFERENCES)
 
 
-async def _plan(directory: Path, state: Path | None) -> list[Planned]:
+async def _plan(directory: Path, state: Path | None, only: Selector | None) -> list[Planned]:
     from lehr import wiring
 
     folder = workspace_state(directory, state)
     generation = wiring.generation(state=folder, keeps=False)
     await generation.begin()  # first of all: it takes as long as everything that is imported here
     try:
-        return await _planned_with(generation, directory, state)
+        return await _planned_with(generation, directory, state, only)
     finally:
         await generation.close()
 
 
-async def _planned_with(generation: Generation, directory: Path, state: Path | None) -> list[Planned]:
+async def _planned_with(
+    generation: Generation, directory: Path, state: Path | None, only: Selector | None
+) -> list[Planned]:
     import asyncio
 
     from lehr import wiring
@@ -105,7 +118,7 @@ async def _planned_with(generation: Generation, directory: Path, state: Path | N
         _require_same(there, tree.partition)
         store = there or opened.enter_context(wiring.empty_store())
         clock = SystemClock()
-        runtime = Runtime(tree.partition, store, tree.registry, clock, Chance(), Inline())
+        runtime = Runtime(tree.partition, store, tree.registry, clock, Chance(), Inline(), only)
         candidate = CandidateIntent(
             store.intent, tree.partition, tree.newest, tree.assets, tree.changes, tree.registry, clock.now()
         )

@@ -13,7 +13,8 @@ import click
 from lehr.cli.command import command
 from lehr.cli.formatting import duration
 from lehr.cli.serve import server_name_option
-from lehr.cli.stored import workspace_state_option
+from lehr.cli.stored import complete_asset, workspace_state_option
+from lehr.model.selector import parse_selector
 
 _LEAST_SECONDS = 600.0
 """A turn may still use the incarnation that was newest when it began, and take minutes."""
@@ -33,6 +34,12 @@ def _age(context: click.Context, option: click.Parameter, value: str) -> float:
 @click.argument("location", metavar="[DIR]", default=".")
 @workspace_state_option
 @click.option("--once", is_flag=True, help="Exit once production is as intended or blocked.")
+@click.option(
+    "--only",
+    metavar="SELECTOR",
+    shell_complete=complete_asset,
+    help="With --once: only compare and push these assets. Everything is published all the same.",
+)
 @click.option(
     "--timeout",
     callback=duration,
@@ -87,6 +94,7 @@ def run(
     location: str,
     state: Path | None,
     once: bool,
+    only: str | None,
     timeout: float | None,
     kind: Literal["git", "directory"] | None,
     branch: str | None,
@@ -106,6 +114,7 @@ def run(
     Examples:
         lehr run                               with the workspace in the current directory
         lehr run --once --timeout 2m           exit once production is as intended
+        lehr run --once --only 'web/*'         only for these assets
         lehr run https://example.org/intent.git --branch main --state /var/lib/lehr
         lehr run /srv/intent --source directory --poll 5s
 
@@ -121,7 +130,7 @@ def run(
     from lehr.cli.run_log import configure_logs
     from lehr.cli.shutdown import run_until_ended
 
-    _require_consistent(once, timeout, listen, signed_by)
+    _require_consistent(once, only, timeout, listen, signed_by)
     address = None
     # Address and secret are checked before anything starts: nothing should be pushed before an error.
     if listen is not None:
@@ -140,6 +149,7 @@ def run(
         poll=poll,
         signed_by=signed_by,
         exact=once,
+        only=None if only is None else parse_selector(only),
         retain=retain,
         retain_seconds=retain_seconds,
     )
@@ -150,11 +160,13 @@ def run(
 
 
 def _require_consistent(
-    once: bool, timeout: float | None, listen: str | None, signed_by: Path | None
+    once: bool, only: str | None, timeout: float | None, listen: str | None, signed_by: Path | None
 ) -> None:
     """Raises `UsageError` for options that contradict each other."""
     if timeout is not None and not once:
         raise click.UsageError("--timeout requires --once.")
+    if only is not None and not once:
+        raise click.UsageError("--only requires --once.")
     if listen is not None and once:
         raise click.UsageError("--listen cannot be combined with --once.")
     if signed_by is None and "LEHR_SIGNED_BY" in os.environ:

@@ -25,6 +25,7 @@ from lehr.enforce.enforcer import Enforcer, LeaseHeldError
 from lehr.enforce.plugin_errors import defect_of, one_line
 from lehr.model.asset import Partition
 from lehr.model.attempt import Attempt, Publication
+from lehr.model.selector import Selector
 from lehr.model.types import Registry
 from lehr.model.writes import LeaseLostError, Write
 from lehr.publish.problem_positions import with_excerpts
@@ -75,6 +76,7 @@ class Parts(msgspec.Struct, frozen=True):
         joins: True if this state folder uses the store for the first time.
         forget_store: undoes that.
         retention: what a run does not prune; None to prune nothing.
+        only: the assets to enforce, as in `lehr.sdk.runtime.Runtime`.
     """
 
     listen: Callable[[CarryOut], Listener]
@@ -97,6 +99,7 @@ class Parts(msgspec.Struct, frozen=True):
     retention: Retention | None = None
     claims: Claims | None = None
     tidying: Tidying | None = None
+    only: Selector | None = None
 
 
 class NotPublishableError(LehrError):
@@ -132,7 +135,13 @@ class ControlPlane:
         self._pruned_at: float | None = None
         self._parts = parts
         runtime = Runtime(
-            partition, parts.store, parts.registry, parts.clock, parts.chance, parts.store_reading
+            partition,
+            parts.store,
+            parts.registry,
+            parts.clock,
+            parts.chance,
+            parts.store_reading,
+            parts.only,
         )
         self._runtime = runtime
         self._tenure = self._new_tenure()

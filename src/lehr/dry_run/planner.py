@@ -168,7 +168,7 @@ class Planner:
 
     async def plan(self) -> list[Planned]:
         """The plan for each asset, by id. Assets without production are left out."""
-        slots = [slot for _id, slot in sorted(self._slots.items())]
+        slots = [slot for _id, slot in sorted(self._slots.items()) if await self._selects(slot)]
         try:
             # Unfinished pushes, and assets that have left intent, are examined first: others may wait for
             # them.
@@ -183,6 +183,13 @@ class Planner:
         planned = [_planned(slot, self._ended[slot.key.id]) for slot in slots]
         pushed = {item.id for item in planned if item.result is PlannedResult.PUSHED}
         return [_with_hint(item, pushed) for item in planned]
+
+    async def _selects(self, slot: Slot) -> bool:
+        only = self._runtime.only
+        if only is None or not only.may_select(slot.key.id, slot.type) or slot.damage is not None:
+            return only is None or only.may_select(slot.key.id, slot.type)
+        newest = (await self._view(slot)).newest
+        return newest is None or only.matches(newest)
 
     async def _turns(self, slots: list[Slot]) -> None:
         """Run the turns of `slots` until their checks have answered, or they rest."""

@@ -207,6 +207,9 @@ class Turns:
                 self._broke(slot, slot.damage)
                 return
             view = await self._lookups.run(partial(self._view, slot))
+            if not self._selects(view):
+                self._wakeups.leave_alone(slot)
+                return
             self._note_holds(slot, view)
             self._note_needs(slot, view)
             if view.stage.wait_for:
@@ -234,6 +237,10 @@ class Turns:
         slot.governance = self.governance
         assert slot.governance is not None
         return self._viewer.view(slot, slot.governance, slot.cause, self.epoch)
+
+    def _selects(self, view: View) -> bool:
+        only = self._runtime.only
+        return only is None or view.newest is None or only.matches(view.newest)
 
     def _note_holds(self, slot: Slot, view: View) -> None:
         """Wake the readers of an asset whose pin or release has changed: they read it at its own content."""

@@ -206,6 +206,11 @@ class Wakeups:
         if rest.settled or rest.quiet:
             self.wake_all(self._waiting.of(id), f"{id}, which it waits for, has settled")
 
+    def leave_alone(self, slot: Slot) -> None:
+        """End the turn of an asset that is not enforced in this run: nothing is left to do on it."""
+        slot.due = None
+        self.unsettled.pop(slot.key.id, None)
+
     @property
     def at_rest(self) -> bool:
         """True when nothing runs, and nothing due within some seconds could change much."""

@@ -11,6 +11,7 @@ from lehr.model.attempt import Attempt, Publication
 from lehr.model.control import Control
 from lehr.model.incarnation import Incarnation
 from lehr.model.operation import Operation
+from lehr.model.selector import Selector
 from lehr.query.asset_rows import Row, rows
 from lehr.query.partition_view import Reading
 from lehr.query.wait_conditions import HeldBack, held_back
@@ -65,13 +66,14 @@ class Overview(msgspec.Struct, frozen=True):
         return attempt is not None and attempt.publication in (Publication.REFUSED, Publication.UNREADABLE)
 
 
-def survey(reading: Reading, most: int = 5) -> Overview:
+def survey(reading: Reading, most: int = 5, only: Selector | None = None) -> Overview:
     """Status of the partition.
 
     Args:
         most: how many assets of a group are named.
+        only: counts and names only these assets; None for all.
     """
-    found = rows(reading)
+    found = rows(reading, only)
     _version, controls = reading.records.controls(reading.partition, reading.now)
     return Overview(
         newest=reading.newest(),

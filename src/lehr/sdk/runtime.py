@@ -9,6 +9,7 @@ import msgspec
 from lehr.base.chance import Chance
 from lehr.base.clock import Clock
 from lehr.model.asset import Partition
+from lehr.model.selector import Selector
 from lehr.model.types import Registry
 from lehr.sdk.store import Store
 
@@ -21,6 +22,8 @@ class Runtime(msgspec.Struct, frozen=True):
 
     Attributes:
         reading: runs reads of the store, off the event loop.
+        only: the assets that get turns; None for all. Others are not pushed, and are only compared where a
+            selected one depends on them.
     """
 
     partition: Partition
@@ -29,3 +32,4 @@ class Runtime(msgspec.Struct, frozen=True):
     clock: Clock
     chance: Chance
     reading: Blocking
+    only: Selector | None = None

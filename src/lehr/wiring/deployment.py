@@ -7,6 +7,8 @@ from typing import Literal
 
 import msgspec
 
+from lehr.model.selector import Selector
+
 STATE_FILE = "state.sqlite"
 MEMO_FILE = "generate/memo.sqlite"
 
@@ -22,6 +24,7 @@ class Deployment(msgspec.Struct, frozen=True, kw_only=True):
         poll: maximum seconds between two checks of the source; None for the kind's default.
         lender: another state folder, which is only read: declared sources that it has are not fetched.
         exact: a commit that is checked out without a branch may be read, once.
+        only: the assets to enforce, as in `lehr.sdk.runtime.Runtime`.
         signed_by: file of public keys, one of which must have signed the newest commit; None to require no
             signature. It is not intent: anyone who may change intent could change it.
         retain, retain_seconds: newest incarnations, and age of what a run does not prune; 0 seconds to prune
@@ -40,3 +43,4 @@ class Deployment(msgspec.Struct, frozen=True, kw_only=True):
     retain: int = 1000
     retain_seconds: float = 90 * 86_400.0
     exact: bool = False
+    only: Selector | None = None

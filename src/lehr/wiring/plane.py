@@ -62,6 +62,7 @@ def parts(deployment: Deployment, store_address: str | None = None) -> Parts:
         else None,
         forget_store=lambda: forget_store(deployment.state / STATE_FILE) if joins else None,
         tidying=_tidying(deployment.state),
+        only=deployment.only,
     )
 
 
