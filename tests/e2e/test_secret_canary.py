@@ -175,7 +175,7 @@ def test_a_secret_is_in_production_and_nowhere_else(stage: Stage) -> None:
     # and when the secret is another, so is production
     stage.lehr("secret", "encrypt", "secrets/app.yaml.age#app.token", given=f"{SECOND}\n")
     workspace.commit()
-    stage.lehr("run", "--once", "--verbose", "--log-json")
+    stage.lehr("run", "--once", "--verbose", "--log-format", "json")
     assert stage.production() == [SECOND] * 3
     changed = json.loads(stage.lehr("diff", "previous", "latest", "-o", "json"))
     assert "digest" in json.dumps(changed)

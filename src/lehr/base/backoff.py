@@ -14,11 +14,20 @@ def delay(failures: int, jitter: float, *, first: float = 1.0, longest: float = 
     return bound * (0.5 + 0.5 * jitter)
 
 
+_SHORTEST_WAIT = 0.001
+"""Seconds: a wait that is only a rounding error would not let time pass."""
+
+_LONGEST_WAIT = 60.0
+
+
 class RetryBudget:
     """A token bucket that bounds retries over all assets of one plugin.
 
     When a provider is down, a thousand assets' own backoffs still add up to a flood; the
     budget bounds the sum. First tries are never counted, only retries.
+
+    Those that must wait get different times: if ten thousand came back for the next token, all but
+    one would come in vain.
     """
 
     def __init__(self, *, capacity: float = 20.0, per_second: float = 5.0) -> None:
@@ -26,9 +35,10 @@ class RetryBudget:
         self._per_second = per_second
         self._tokens = capacity
         self._at: float | None = None
+        self._promised = 0.0
 
     def take(self, monotonic: float) -> float:
-        """Take a token. Returns 0.0, or the seconds after which there will be one."""
+        """Take a token. Returns 0.0, or the seconds after which to ask again: at most a minute."""
         if self._at is not None:
             refill = (monotonic - self._at) * self._per_second
             self._tokens = min(self._capacity, self._tokens + refill)
@@ -36,4 +46,8 @@ class RetryBudget:
         if self._tokens >= 1.0:
             self._tokens -= 1.0
             return 0.0
-        return (1.0 - self._tokens) / self._per_second
+        first = monotonic + (1.0 - self._tokens) / self._per_second
+        self._promised = max(first, self._promised + 1.0 / self._per_second)
+        if self._promised - monotonic > _LONGEST_WAIT:
+            self._promised = first
+        return max(_SHORTEST_WAIT, self._promised - monotonic)

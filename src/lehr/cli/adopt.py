@@ -120,7 +120,7 @@ async def _drafts(
     from lehr.cli.run_log import configure_logs
     from lehr.dry_run.drafts import drafts_of
 
-    configure_logs(verbose=False, as_json=False)
+    configure_logs()
     plugins = wiring.plugins(deployment_of(str(folder), state, kind="directory"))
     try:
         plugin = _serving(type_name, plugins)

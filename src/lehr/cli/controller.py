@@ -11,6 +11,7 @@ import click
 from lehr.base.errors import LehrError
 from lehr.cli.command import command
 from lehr.cli.named_server import named_server
+from lehr.cli.run_log import Form, configure_logs, errors_logged, log_options
 from lehr.cli.shutdown import EndedError, Ending, run_until_ended
 from lehr.cli.stored import named_partition, named_store, partition_option, state_folder, state_option
 
@@ -40,9 +41,8 @@ _FUNCTION = "reconcile"
 )
 @partition_option
 @state_option
-@click.option("-v", "--verbose", is_flag=True, help="Log everything.")
-@click.option("--log-json", is_flag=True, help="Log as JSON.")
-def controller(target: str, types: tuple[str, ...], workers: int, verbose: bool, log_json: bool) -> None:
+@log_options
+def controller(target: str, types: tuple[str, ...], workers: int, verbose: bool, log_format: Form) -> None:
     """Call an async function, by default `reconcile`, for every asset of a type.
 
     It is called when an asset changes, again with growing delays if it raises, and after the number of
@@ -56,13 +56,13 @@ def controller(target: str, types: tuple[str, ...], workers: int, verbose: bool,
     The module is also searched for in the current folder. Exits with 0 on SIGTERM.
     """
     from lehr.base.log import configure_now
-    from lehr.cli.run_log import configure_logs
 
     reconciler = load(target)
-    configure_logs(verbose=verbose, as_json=log_json)
+    configure_logs(log_format, verbose=verbose)
     configure_now()  # the function may log, too
     place = named_server() or state_folder()
-    run_until_ended(lambda ended: _control(ended, reconciler, place, types, workers))
+    with errors_logged():
+        run_until_ended(lambda ended: _control(ended, reconciler, place, types, workers))
 
 
 def load(target: str) -> Reconciler:

@@ -9,18 +9,20 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
 from msgspec.structs import replace
 
 from lehr.base.clock import SystemClock
 from lehr.base.diagnostics import Diagnostic
 from lehr.base.errors import LehrError
 from lehr.cli import formatting
+from lehr.cli.logged_activity import logged_activity
 from lehr.cli.output import print_lines
 from lehr.cli.overview_text import overview_lines, refused
 from lehr.cli.progress import drawn
-from lehr.cli.shutdown import EndedError, Ending, report
+from lehr.cli.run_log import as_json, report
+from lehr.cli.shutdown import EndedError, Ending
 from lehr.cli.stored import named_store
+from lehr.control.activity_log import MINUTE, Level
 from lehr.control.plane import GRACE_SECONDS, ControlPlane, NotPublishableError, Parts
 from lehr.control.state_folder import UNUSED
 from lehr.enforce.plugin_errors import one_line
@@ -186,9 +188,9 @@ async def _look_when(hangup: Hangup, plane: ControlPlane) -> None:
         try:
             await plane.refresh()
         except LehrError as error:
-            report(f"the source could not be checked: {error}")
+            report(f"the source could not be checked: {error}", "source", Level.WARNING)
         except Exception as error:  # the next signal is still handled
-            report(f"the source could not be checked: {one_line(error)}")
+            report(f"the source could not be checked: {one_line(error)}", "source", Level.WARNING)
 
 
 @contextlib.asynccontextmanager
@@ -208,9 +210,9 @@ async def _answering(
             given = (deployment.state, named_store(), plane.state, names, plane, secret)
             try:
                 server = await entered.enter_async_context(answering(listen, *given))
-                report(f"serving at {server.url}")
+                report(f"serving at {server.url}", "http")
             except LehrError as error:
-                report(f"warning: not serving over HTTP: {error}")
+                report(f"not serving over HTTP: {error}", "http", Level.WARNING)
         yield
 
 
@@ -221,7 +223,8 @@ async def _plane(deployment: Deployment, ended: Ending) -> AsyncIterator[tuple[C
     try:
         async with control_plane(deployment, named_store(), ended.unless) as (plane, made_of):
             plane.listeners.append(_Reporter())
-            yield plane, made_of
+            async with logged_activity(plane):
+                yield plane, made_of
     except NotPublishableError as error:
         from lehr.cli.diagnostics import render
 
@@ -251,16 +254,15 @@ class _Reporter:
         before, self._last = self._last[:1], shown
         if attempt.publication is Publication.PUBLISHED:
             changed = formatting.counted(len(attempt.changed), "asset")
-            report(f"{_in_force(attempt)} published: {changed} changed")
+            report(f"{_in_force(attempt)} published: {changed} changed", "published")
         if attempt.publication in (Publication.REFUSED, Publication.UNREADABLE):
-            for line in refused(attempt, attempt.at):
-                report(line)
+            report("\n".join(refused(attempt, attempt.at)), "refused", Level.ERROR)
         elif before == (Publication.UNREADABLE,) and attempt.publication is Publication.UNCHANGED:
-            report(f"the source is readable again; {_in_force(attempt)} stays in force")
+            report(f"the source is readable again; {_in_force(attempt)} stays in force", "recovered")
         elif attempt.diagnostics:
             from lehr.cli.diagnostics import render
 
-            report(render(attempt.diagnostics))
+            report(render(attempt.diagnostics), "diagnostics", Level.WARNING)
 
 
 def _in_force(attempt: Attempt) -> str:
@@ -268,11 +270,16 @@ def _in_force(attempt: Attempt) -> str:
 
 
 async def _report_changes(plane: ControlPlane) -> None:
-    """Report the overall status whenever nothing is in progress and it differs from the last report."""
+    """Report the overall status whenever nothing is in progress and it differs from the last report.
+
+    What is not settled is reported once a minute at most: which assets those are may change all the time.
+    """
     before: frozenset[str] | None = None
+    clock, not_before = SystemClock(), 0.0
     while True:
-        if plane.at_rest and plane.enforcer.unsettled != before:
-            before = plane.enforcer.unsettled
+        found = plane.enforcer.unsettled
+        if plane.at_rest and found != before and (not (found and before) or clock.monotonic() >= not_before):
+            before, not_before = found, clock.monotonic() + MINUTE
             total = formatting.counted(plane.enforcer.assets, "asset")
             if not plane.enforcer.assets:
                 report("nothing to do: no asset is in force")
@@ -287,7 +294,7 @@ async def _report_changes(plane: ControlPlane) -> None:
 @contextlib.contextmanager
 def _progress(plane: ControlPlane) -> Iterator[None]:
     """A progress bar of settled assets, on a terminal."""
-    if not sys.stderr.isatty():
+    if not sys.stderr.isatty() or as_json():
         yield
         return
     with drawn(timed=False) as progress:
@@ -324,8 +331,9 @@ def _warn_of_unused(folder: Path) -> None:
     """Warn about a `.lehr` in a workspace: its author may think that it is used."""
     unused = folder / UNUSED
     if unused.exists() or unused.is_symlink():
-        click.echo(
-            f"warning: {unused} is not used: state is never read from a workspace, where git writes. "
+        report(
+            f"{unused} is not used: state is never read from a workspace, where git writes. "
             "Remove it, or pass --state",
-            err=True,
+            "state",
+            Level.WARNING,
         )

@@ -104,7 +104,7 @@ async def _planned_with(
     from lehr.publish.claims import NOT_COMPARED
     from lehr.sdk.runtime import Runtime
 
-    configure_logs(verbose=False, as_json=False)
+    configure_logs()
     with beside(directory, state) as there, contextlib.ExitStack() as opened:
         claims = claims_beside(directory, state)
         tree = await look_at(directory, there, generation=generation, claims=claims)

@@ -12,6 +12,7 @@ import click
 
 from lehr.cli.command import command
 from lehr.cli.formatting import duration
+from lehr.cli.run_log import Form, configure_logs, errors_logged, log_options
 from lehr.cli.serve import server_name_option
 from lehr.cli.stored import complete_asset, workspace_state_option
 from lehr.model.selector import parse_selector
@@ -88,8 +89,7 @@ def _age(context: click.Context, option: click.Parameter, value: str) -> float:
     show_default=True,
     help="Number of newest incarnations that are never pruned.",
 )
-@click.option("-v", "--verbose", is_flag=True, help="Log everything.")
-@click.option("--log-json", is_flag=True, help="Log as JSON.")
+@log_options
 def run(
     location: str,
     state: Path | None,
@@ -107,7 +107,7 @@ def run(
     retain_seconds: float,
     retain: int,
     verbose: bool,
-    log_json: bool,
+    log_format: Form,
 ) -> None:
     """Bring production to the state declared in DIR, and keep it there until terminated.
 
@@ -122,12 +122,14 @@ def run(
     pushes and exits with 0; a second SIGTERM exits immediately, and after a minute it exits by force
     with 1. On SIGHUP it checks the source, or exits if it was started from a terminal. With --once it
     exits with 0 if production is as intended, otherwise it prints what blocks and exits with 1.
+
+    The log on stderr has a line for the first push, drift and failure of each cause, then one line with
+    their number for each cause and minute. `lehr events` lists all of them.
     """
     import msgspec
 
     from lehr.cli.deployment import deployment_of
     from lehr.cli.foreground_run import Hangup, run_on, run_once
-    from lehr.cli.run_log import configure_logs
     from lehr.cli.shutdown import run_until_ended
 
     _require_consistent(once, only, timeout, listen, signed_by)
@@ -141,9 +143,11 @@ def run(
     if hook_secret is not None and address is not None:
         secret = partial(_secret, hook_secret)
         secret()
-    configure_logs(verbose=verbose, as_json=log_json)
+    configure_logs(log_format, verbose=verbose)
+    with errors_logged():
+        found = deployment_of(location, state, kind)
     deployment = msgspec.structs.replace(
-        deployment_of(location, state, kind),
+        found,
         branch=branch,
         path=path,
         poll=poll,
@@ -154,9 +158,12 @@ def run(
         retain_seconds=retain_seconds,
     )
     hangup = Hangup()
-    if once:
-        run_until_ended(lambda ended: run_once(ended, deployment, timeout), hangup=hangup)
-    run_until_ended(lambda ended: run_on(ended, deployment, address, secret, names, hangup), hangup=hangup)
+    with errors_logged():
+        if once:
+            run_until_ended(lambda ended: run_once(ended, deployment, timeout), hangup=hangup)
+        run_until_ended(
+            lambda ended: run_on(ended, deployment, address, secret, names, hangup), hangup=hangup
+        )
 
 
 def _require_consistent(

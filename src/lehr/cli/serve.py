@@ -9,12 +9,14 @@ import click
 
 from lehr.cli.active_run import state_of_folder
 from lehr.cli.command import command
+from lehr.cli.run_log import report
 from lehr.cli.stored import named_store, state_folder, state_option
+from lehr.control.activity_log import Level
 
 if TYPE_CHECKING:
     from lehr.cli.shutdown import Ending
     from lehr.http.server import Address
-    from lehr.query.run_state import RunState
+from lehr.query.run_state import RunState
 
 DEFAULT = "127.0.0.1:8470"
 
@@ -54,7 +56,7 @@ def serve(listen: str, names: tuple[str, ...]) -> None:
     from lehr.cli.run_log import configure_logs
     from lehr.cli.shutdown import run_until_ended
 
-    configure_logs(verbose=False, as_json=False)
+    configure_logs()
     folder = state_folder()
     run_until_ended(
         lambda ended: _serve(ended, listen, names, folder), message="shutting down; watchers will reconnect"
@@ -80,8 +82,9 @@ async def _serve(ended: Ending, listen: str, names: tuple[str, ...], state: Path
 def warn_of(address: Address) -> None:
     """Warn if other machines can connect."""
     if not address.loopback:
-        click.echo(
-            f"warning: anyone who can reach {address} can read all intent and history: "
+        report(
+            f"anyone who can reach {address} can read all intent and history: "
             "there is no authentication and no encryption",
-            err=True,
+            "http",
+            Level.WARNING,
         )

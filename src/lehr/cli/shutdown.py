@@ -15,6 +15,7 @@ import click
 
 from lehr.base.blocking import LastResort, under_way
 from lehr.cli import formatting
+from lehr.cli.run_log import report
 
 T = TypeVar("T")
 
@@ -162,12 +163,6 @@ def run_until_ended(
         for ended in held:
             ended.restore()
     leave(code)
-
-
-def report(text: str) -> None:
-    """Print it on stderr if possible: a closed terminal or a full disk is not fatal."""
-    with contextlib.suppress(OSError, ValueError):
-        click.echo(text, err=True)
 
 
 def leave(code: int) -> NoReturn:

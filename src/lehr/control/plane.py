@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Coroutine, Iterable, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import msgspec
 
@@ -20,10 +20,11 @@ from lehr.control.mirror_upkeep import Tidying, tidy_up
 from lehr.control.retention import Retention, keep_pruned
 from lehr.control.server import CarryOut
 from lehr.control.tenure import Tenure
-from lehr.enforce.committer import Committer
+from lehr.enforce.committer import Committed, Committer
 from lehr.enforce.enforcer import Enforcer, LeaseHeldError
 from lehr.enforce.plugin_errors import defect_of, one_line
-from lehr.model.asset import Partition
+from lehr.enforce.turns import Turned
+from lehr.model.asset import AssetKey, Partition
 from lehr.model.attempt import Attempt, Publication
 from lehr.model.selector import Selector
 from lehr.model.types import Registry
@@ -121,7 +122,9 @@ class ControlPlane:
 
     Attributes:
         listeners: called with every attempt to publish.
-        commit_listeners: called after every commit; the feed may have one more entry.
+        commit_listeners: called after every commit with its writes and their answers; the feed may have one
+            more entry.
+        turn_listeners: called at the end of every turn.
         source_looked_at: wall-clock seconds when the last completed pass over the source began.
         standby: why it does nothing; empty while it enforces.
     """
@@ -129,7 +132,8 @@ class ControlPlane:
     def __init__(self, parts: Parts, partition: Partition) -> None:
         self.partition = partition
         self.listeners: list[Callable[[Attempt], object]] = []
-        self.commit_listeners: list[Callable[[], object]] = []
+        self.commit_listeners: list[Committed] = []
+        self.turn_listeners: list[Turned] = []
         self.source_looked_at: float | None = None
         self.standby = _STARTING
         self._pruned_at: float | None = None
@@ -164,12 +168,22 @@ class ControlPlane:
     def _new_tenure(self) -> Tenure:
         parts = self._parts
         return Tenure(
-            self._runtime, parts.blocking, parts.plugins, parts.checks, parts.claims, self._committed
+            self._runtime,
+            parts.blocking,
+            parts.plugins,
+            parts.checks,
+            parts.claims,
+            self._committed,
+            self._turned,
         )
 
-    def _committed(self) -> None:
+    def _committed(self, writes: Sequence[Write], answers: Sequence[Any]) -> None:
         for listener in self.commit_listeners:
-            listener()
+            listener(writes, answers)
+
+    def _turned(self, asset: AssetKey, cause: str, seconds: float) -> None:
+        for listener in self.turn_listeners:
+            listener(asset, cause, seconds)
 
     @property
     def committer(self) -> Committer:
@@ -229,11 +243,6 @@ class ControlPlane:
             attempt = await self._publisher.refresh()
             self.source_looked_at = began
             if attempt.publication is Publication.PUBLISHED:
-                log.info(
-                    "published",
-                    incarnation=f"{self.partition}@{attempt.sequence}",
-                    changed=len(attempt.changed),
-                )
                 self.enforcer.notify_published(attempt.sequence)
         for listener in self.listeners:
             listener(attempt)

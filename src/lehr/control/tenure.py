@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from lehr.base.blocking import Blocking
-from lehr.enforce.committer import Committer
+from lehr.enforce.committer import Committed, Committer
 from lehr.enforce.enforcer import Enforcer
+from lehr.enforce.turns import Turned
 from lehr.model.writes import ReturnLease
 from lehr.sdk.check import CheckPlugin
 from lehr.sdk.claims import Claims
@@ -34,12 +35,13 @@ class Tenure:
         plugins: Sequence[AssetPlugin],
         checks: Sequence[CheckPlugin],
         claims: Claims | None,
-        committed: Callable[[], object],
+        committed: Committed,
+        turned: Turned,
     ) -> None:
-        """A tenure that has not begun. Arguments as in `lehr.control.plane.Parts` and `Committer`."""
+        """A tenure that has not begun. Arguments as in `control.plane.Parts`, `Committer` and `Turns`."""
         self.begun = False
         self.committer = Committer(runtime.store, blocking, runtime.clock, committed)
-        self.enforcer = Enforcer(runtime, self.committer, plugins, checks, claims)
+        self.enforcer = Enforcer(runtime, self.committer, plugins, checks, claims, turned)
         self._partition = runtime.partition
         self._committing: asyncio.Task[None] | None = None
 

@@ -32,6 +32,9 @@ _RETRY_SECONDS = 1.0
 RefusedWrite = Callable[[Write, Refused], None]
 """Called with a write that the store refused, and its answer."""
 
+Committed = Callable[[Sequence[Write], Sequence[Any]], object]
+"""Called with the writes of a commit, and the answer to each."""
+
 
 class _Pending(msgspec.Struct, eq=False):
     writes: tuple[Write, ...]
@@ -47,9 +50,13 @@ class Committer:
     """
 
     def __init__(
-        self, store: Store, blocking: Blocking, clock: Clock, committed: Callable[[], object] = lambda: None
+        self,
+        store: Store,
+        blocking: Blocking,
+        clock: Clock,
+        committed: Committed = lambda writes, answers: None,
     ) -> None:
-        """`committed` is called after each commit: watchers of the feed need not wait until they look."""
+        """`committed` is called after each commit."""
         self._store = store
         self._blocking = blocking
         self._clock = clock
@@ -147,7 +154,7 @@ class Committer:
             if self.trouble is not None:
                 self.trouble = None
                 log.warning("store available again; nothing was lost")
-            self._committed()
+            self._committed(writes[len(lease) :], answers[len(lease) :])
             _answer(batch, answers[len(lease) :])
 
     def _contain(self, batch: list[_Pending], error: Exception) -> None:

@@ -23,7 +23,7 @@ from lehr.enforce.plugin_errors import defect_of
 from lehr.enforce.recovery import Recovered, recover, unfinished_pushes
 from lehr.enforce.slot import Activity, Slot
 from lehr.enforce.state import State
-from lehr.enforce.turns import Turns
+from lehr.enforce.turns import Turned, Turns, nobody
 from lehr.enforce.unserved import Unserved
 from lehr.enforce.viewer import Viewer
 from lehr.enforce.wakeups import Wakeups
@@ -89,8 +89,14 @@ class Enforcer:
         plugins: Iterable[AssetPlugin],
         checks: Sequence[CheckPlugin],
         claims: Claims | None = None,
+        turned: Turned = nobody,
     ) -> None:
-        """Enforce the partition of `runtime`; `claims` is the register of the host, if it has one."""
+        """Enforce the partition of `runtime`.
+
+        Args:
+            claims: the register of the host, if it has one.
+            turned: called at the end of each turn.
+        """
         self.partition = runtime.partition
         self.defect: BaseException | None = None
         self._runtime = runtime
@@ -114,6 +120,7 @@ class Enforcer:
             self._add,
             self._push,
             self._lifted,
+            turned,
         )
         for plugin in plugins:
             self._lanes.update(dict.fromkeys(plugin.types, self._lane(plugin)))
@@ -499,6 +506,11 @@ class Enforcer:
     def epoch(self) -> int:
         """The epoch of its lease."""
         return self._turns.epoch
+
+    def type_of(self, id: AssetId) -> str:
+        """The type of an asset; empty if it is not enforced."""
+        slot = self._wakeups.slots.get(id)
+        return "" if slot is None else slot.type
 
     @property
     def turns(self) -> int:

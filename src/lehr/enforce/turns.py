@@ -50,7 +50,7 @@ from lehr.enforce.turn_checks import TurnCheckReader, ask_all, waits_for
 from lehr.enforce.turn_inputs import with_inputs
 from lehr.enforce.viewer import Viewer
 from lehr.enforce.wakeups import Wakeups
-from lehr.model.asset import AssetId
+from lehr.model.asset import AssetId, AssetKey
 from lehr.model.damage import DamagedError
 from lehr.model.diff import Goal, Target
 from lehr.model.operation import Outcome, Result
@@ -61,6 +61,13 @@ from lehr.sdk.check import CheckPlugin
 from lehr.sdk.runtime import Runtime
 
 log = Log()
+
+Turned = Callable[[AssetKey, str, float], object]
+"""Called at the end of a turn: its asset, what woke it, and how many seconds it took."""
+
+
+def nobody(_asset: AssetKey, _cause: str, _seconds: float) -> None:
+    """Follows no turns."""
 
 
 class Turns:
@@ -87,6 +94,7 @@ class Turns:
         add: Callable[[AssetId, str, Digest | None], Slot],
         spawn: Callable[[Coroutine[None, None, None], str], None],
         lifted: Callable[[AssetId], Coroutine[None, None, None]],
+        turned: Turned,
     ) -> None:
         """Run turns of the slots of `wakeups`.
 
@@ -94,6 +102,7 @@ class Turns:
             add: starts to enforce one more asset.
             spawn: starts a push as a named task.
             lifted: takes note that a turn lifts controls of this one asset.
+            turned: called at the end of each turn.
         """
         self.governance: Governance | None = None
         self.epoch = 0
@@ -110,11 +119,14 @@ class Turns:
         self._add = add
         self._spawn = spawn
         self._lifted = lifted
+        self._turned = turned
 
     async def run(self, slot: Slot) -> None:
         """Run one turn of one asset. Never raises, so that a failure of one asset affects no other."""
         slot.become(Activity.TURN)
         self.count += 1
+        monotonic = self._runtime.clock.monotonic
+        began, cause = monotonic(), "its push has ended" if slot.inbox is not None else slot.cause
         try:
             await self._steps(slot)
         except LehrError as error:
@@ -129,6 +141,7 @@ class Turns:
             if slot.activity is Activity.ADMITTING:
                 self._not_pushed(slot)
             self._turn_over(slot)
+            self._turned(slot.key, cause, monotonic() - began)
 
     def read_ahead(self, upcoming: TurnQueue[Slot]) -> asyncio.Task[None] | None:
         """Read what the turns that are next look at first; returns what to wait for, if anything."""

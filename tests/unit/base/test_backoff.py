@@ -25,8 +25,25 @@ def test_a_budget_gives_what_it_holds_and_then_says_when() -> None:
     budget = RetryBudget(capacity=3.0, per_second=2.0)
     assert [budget.take(100.0) for _ in range(3)] == [0.0, 0.0, 0.0]
     assert budget.take(100.0) == 0.5
-    assert budget.take(100.4) == pytest.approx(0.1)
+    assert budget.take(100.4) == pytest.approx(0.6), "the token of 100.5 is for the one that waits for it"
     assert budget.take(100.5) == 0.0
+
+
+def test_of_many_that_wait_for_a_budget_no_more_come_back_at_a_time_than_it_has_tokens() -> None:
+    budget = RetryBudget(capacity=3.0, per_second=2.0)
+    waits = [budget.take(100.0) for _ in range(123)][3:]
+    assert waits == pytest.approx([0.5 * (place + 1) for place in range(120)])
+    assert max(budget.take(100.0) for _ in range(10_000)) <= 60.0
+
+
+def test_a_wait_for_a_budget_lets_time_pass() -> None:
+    budget = RetryBudget(capacity=1.0, per_second=5.0)
+    now = 1000.1
+    budget.take(now)
+    for _ in range(20):
+        while wait := budget.take(now):
+            assert now + wait > now
+            now += wait
 
 
 def test_a_budget_does_not_save_more_than_it_holds() -> None:
