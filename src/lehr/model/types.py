@@ -73,6 +73,9 @@ class AssetType(msgspec.Struct, frozen=True):
             each other for ever, so validation refuses them, in all partitions of this host: a
             name has to mean the same thing everywhere on it. Paths of `file:` and `folder:` may
             be relative to the base folder.
+        encloses: the folder that an asset with this payload owns whole; None if it owns none. The field
+            `declared` of the payload then gets the names in it that the `file:` claims of other assets lead
+            to.
         evolution: which version of the type `payload` is, and how former ones become it.
     """
 
@@ -80,6 +83,7 @@ class AssetType(msgspec.Struct, frozen=True):
     payload: Kind
     governs: bool = False
     claims: Callable[[Any], Iterable[str]] | None = None
+    encloses: Callable[[Any], str | None] | None = None
     enforced: bool = True
     evolution: Evolution = UNCHANGED
 
@@ -242,6 +246,13 @@ class Registry:
         if item is None or item.claims is None or isinstance(item.payload, Schema):
             return ()
         return tuple(dict.fromkeys(item.claims(self.payload(asset, item.payload))))
+
+    def encloses(self, asset: Asset) -> str | None:
+        """The folder that the asset owns whole; None for most."""
+        item = self.types.get(asset.type)
+        if item is None or item.encloses is None or isinstance(item.payload, Schema):
+            return None
+        return item.encloses(self.payload(asset, item.payload))
 
     def dependencies(self, asset: Asset) -> list[AssetId]:
         """Assets that are pushed before this one, each once, in order of mention."""

@@ -145,3 +145,157 @@ def test_nothing_is_changed_in_a_protected_folder(path: str, tmp_path: Path) -> 
     with raises("FIL109", StalledError):
         push(tmp_path, Directory(path=path))
     assert tree(tmp_path) == before
+
+
+# --- exclusive ---------------------------------------------------------------------
+
+
+class Exclusive:
+    """An exclusive directory `a` in which `kept` is declared, and one plugin that looks at it and pushes."""
+
+    def __init__(self, base: Path) -> None:
+        self.path = base / "a"
+        self._asset = asset_of(Directory(path="a", exclusive=True, declared=("kept",)))
+        self._plugin = make_plugin(base)
+        self._target = target_of(self._asset)
+        self._reader = FixedReader([self._asset], REGISTRY)
+        self.path.mkdir(mode=0o755)
+        for name in ("kept", ".kept.lehr-tmp", "kept.lehr-fenced"):
+            (self.path / name).touch()
+
+    def diff(self) -> Diff:
+        return asyncio.run(self._plugin.diff(self._target, self._reader))
+
+    def found(self) -> dict[str, object]:
+        return {change.path: change.observed["type"] for change in self.diff().changes}
+
+    def push(self) -> None:
+        asyncio.run(self._plugin.push(self._target, self._reader, push_of(self._target)))
+
+    def names(self) -> set[str]:
+        return {name for name in os.listdir(self.path) if "kept" not in name}
+
+
+def test_what_is_not_declared_inside_is_named_and_its_removal_needs_approval(tmp_path: Path) -> None:
+    exclusive = Exclusive(tmp_path)
+    assert exclusive.diff().empty
+    (exclusive.path / "stray").write_text("x")
+    (exclusive.path / "link").symlink_to("/etc")
+    (exclusive.path / "empty").mkdir()
+    assert exclusive.diff().effects.destructive
+    assert exclusive.found() == {
+        "inside/empty": "directory",
+        "inside/link": "symlink",
+        "inside/stray": "file",
+    }
+    exclusive.push()
+    assert exclusive.names() == set()
+    assert (exclusive.path / "kept").exists()
+    assert exclusive.diff().empty
+    assert os.path.isdir("/etc")
+
+
+def test_a_directory_that_is_not_exclusive_keeps_what_is_in_it(tmp_path: Path) -> None:
+    push(tmp_path, Directory(path="a"))
+    (tmp_path / "a" / "stray").touch()
+    assert diff(tmp_path, Directory(path="a")).empty
+
+
+@pytest.mark.parametrize("change", ["new", "edited", "replaced"])
+def test_only_what_the_approved_diff_showed_is_removed(change: str, tmp_path: Path) -> None:
+    exclusive = Exclusive(tmp_path)
+    (exclusive.path / "stray").write_text("x")
+    before = exclusive.diff()
+    if change == "new":
+        (exclusive.path / "precious").touch()
+    elif change == "edited":
+        (exclusive.path / "stray").write_text("y")
+    else:
+        (exclusive.path / "stray").unlink()
+        (exclusive.path / "stray").symlink_to("/etc")
+    names = exclusive.names()
+    with raises("FIL124", TransientError):
+        exclusive.push()
+    assert exclusive.names() == names
+    assert exclusive.diff().digest() != before.digest()
+    exclusive.push()
+    assert exclusive.names() == set()
+
+
+def test_a_write_between_listing_and_removal_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    exclusive = Exclusive(tmp_path)
+    (exclusive.path / "a").touch()
+    (exclusive.path / "b").touch()
+    exclusive.diff()
+    unlink = os.unlink
+
+    def write_and_unlink(name: str, *, dir_fd: int) -> None:
+        (exclusive.path / "b").write_text("in use")
+        unlink(name, dir_fd=dir_fd)
+
+    monkeypatch.setattr(os, "unlink", write_and_unlink)
+    with raises("FIL124", TransientError, match="a/b has changed"):
+        exclusive.push()
+    assert exclusive.names() == {"b"}
+
+
+def test_a_push_without_a_look_removes_nothing(tmp_path: Path) -> None:
+    exclusive = Exclusive(tmp_path)
+    (exclusive.path / "stray").touch()
+    with raises("FIL124", TransientError):
+        exclusive.push()
+    assert exclusive.names() == {"stray"}
+
+
+@pytest.mark.parametrize("kind", ["fifo", "directory"])
+def test_pipes_and_directories_with_content_are_never_removed(kind: str, tmp_path: Path) -> None:
+    exclusive = Exclusive(tmp_path)
+    (exclusive.path / "a").touch()
+    if kind == "fifo":
+        os.mkfifo(exclusive.path / "x")
+    else:
+        (exclusive.path / "x" / "y").mkdir(parents=True)
+    exclusive.diff()
+    with raises("FIL125", StalledError, match=f"a/x is a {kind}"):
+        exclusive.push()
+    assert exclusive.names() == {"a", "x"}
+
+
+def test_an_exclusive_directory_behind_a_link_is_not_listed(tmp_path: Path) -> None:
+    exclusive = Exclusive(tmp_path)
+    exclusive.path.rename(tmp_path / "real")
+    (tmp_path / "real" / "stray").touch()
+    exclusive.path.symlink_to("real")
+    assert exclusive.diff().changes == (Change("type", "directory", "symlink"),)
+    with raises("FIL120", StalledError):
+        exclusive.push()
+    assert (tmp_path / "real" / "stray").exists()
+
+
+def test_of_very_many_entries_the_first_are_named_and_all_are_approved(tmp_path: Path) -> None:
+    exclusive = Exclusive(tmp_path)
+    for number in range(150):
+        (exclusive.path / f"{number:03}").touch()
+    first = exclusive.diff()
+    assert [change.path for change in first.changes[-2:]] == ["inside/099", "inside/*"]
+    (exclusive.path / "149").write_text("x")
+    assert exclusive.diff().digest() != first.digest()
+    exclusive.push()
+    assert exclusive.names() == set()
+
+
+def test_an_entry_that_appears_in_an_exclusive_directory_wakes_its_asset(tmp_path: Path) -> None:
+    asset = asset_of(Directory(path="a", exclusive=True))
+    target, reader = target_of(asset), FixedReader([asset], REGISTRY)
+
+    async def scene() -> None:
+        plugin = make_plugin(tmp_path)
+        await plugin.push(target, reader, push_of(target))
+        first = asyncio.ensure_future(anext(plugin.watch()))
+        await asyncio.sleep(0)
+        await plugin.diff(target, reader)
+        (tmp_path / "a" / "stray").touch()
+        assert await asyncio.wait_for(first, 20) == target.key
+        await plugin.close()
+
+    asyncio.run(scene())

@@ -9,6 +9,7 @@ import msgspec
 
 from lehr.base.diagnostics import Diagnostic, Position, errors
 from lehr.base.digest import canonical
+from lehr.generate.engine.enclosures import Enclosures
 from lehr.generate.outcome.output import Addition, Output, UnsetFields
 from lehr.generate.policies.mutations import Mutated, Mutations
 from lehr.generate.typing.conversion import size_checked
@@ -16,6 +17,7 @@ from lehr.generate.typing.problems import quoted
 from lehr.model.asset import Asset, AssetId, make_asset
 from lehr.model.evolution import FIRST
 from lehr.model.provenance import Annotated
+from lehr.model.types import Registry
 
 T = TypeVar("T")
 
@@ -51,8 +53,9 @@ class Assembly:
         seal: completes an asset after everything else is in it.
     """
 
-    def __init__(self, seal: Callable[[Asset], Asset] = lambda asset: asset) -> None:
+    def __init__(self, registry: Registry, seal: Callable[[Asset], Asset] = lambda asset: asset) -> None:
         self._seal = seal
+        self._enclosures = Enclosures(registry)
         self.touched: set[AssetId] = set()
         """Ids whose declarations have changed since the last successful `settle`."""
         self._outputs: dict[Unit, Output] = {}
@@ -145,7 +148,7 @@ class Assembly:
             New and changed assets, removed ids, diagnostics. If the diagnostics include an error, there are
             no differences, and `touched` keeps growing.
         """
-        wanted = {id: self._resolve(id) for id in self.touched}
+        wanted = self._wanted()
         diagnostics = [*others, *self._diagnostics()]
         if errors(diagnostics):
             return [], [], diagnostics
@@ -162,6 +165,16 @@ class Assembly:
         self.touched.clear()
         self._unset_fields.clear()
         return upserts, removals, diagnostics
+
+    def _wanted(self) -> dict[AssetId, Asset | None]:
+        """Every touched asset; None for one that is gone or has problems."""
+        wanted = {id: self._resolve(id) for id in self.touched}
+        others = (asset for id, asset in self._settled.items() if id not in wanted)
+        for id in self._enclosures.update(wanted, others):
+            self.touched.add(id)
+            asset = wanted[id] if id in wanted else self._resolve(id)
+            wanted[id] = None if asset is None else self._enclosures.completed(asset)
+        return wanted
 
     def _touch(self, id: AssetId) -> None:
         self.touched.add(id)

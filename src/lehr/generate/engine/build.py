@@ -69,7 +69,7 @@ class Build:
         self._fetch = fetch
         self._files: dict[str, FileEntry] = {}
         self._digests = FileDigests(registry, self._files)
-        self._assembly = Assembly(self._digests.sealed)
+        self._assembly = Assembly(registry, self._digests.sealed)
         self._generators = Generators(registry, self._assembly, fetch, run, self._memo)
         self._verification: Verification | None = None
         if elsewhere is not None:

@@ -9,7 +9,7 @@ with their mode and owner, and hints of drift.
     folders.py   folders of paths            discovery.py   drafts intent from files
     plugin.py    the plugin of files         errors.py      translates the system's errors
     symlinks.py  the plugin of links         directories.py  the plugin of directories
-    entries.py   what these two share
+    entries.py   what these two share        undeclared.py   what exclusive directories must not have
 
 Architecture invariants: only regular files, symbolic links and empty directories are ever replaced or
 removed, never devices or pipes; content of files never appears in a diff or a message, except as far as the

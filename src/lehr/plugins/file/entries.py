@@ -81,6 +81,10 @@ class EntryPlugin(AssetPlugin, Generic[P]):
     def _changes(self, path: str, intended: P, goal: Goal) -> Iterator[Change]:
         """Everything at and next to `path` that does not match `goal`."""
 
+    def _watched(self, path: str, intended: P) -> str:
+        """What to watch, as for `Watch.place`."""
+        return path
+
     @abc.abstractmethod
     def _put(self, path: str, held: str, intended: P, goal: Goal) -> None:
         """Change the entry at `held`; `path` is its name in messages."""
@@ -88,10 +92,14 @@ class EntryPlugin(AssetPlugin, Generic[P]):
     def _look(self, intended: P, goal: Goal) -> tuple[WatchedEntry | None, Diff]:
         path = os.path.join(self._base, intended.path)
         # Watched before it is read, so that no change is missed in between.
-        place = self._watch.place(path)
+        place = self._watch.place(self._watched(path, intended))
         with errors_of(path):
             found = tuple(self._changes(path, intended, goal))
-        return place, Diff(found) if found else NO_DIFF
+        return place, self._diff_of(found) if found else NO_DIFF
+
+    def _diff_of(self, changes: tuple[Change, ...]) -> Diff:
+        """The diff with these changes."""
+        return Diff(changes)
 
     def _carry_out(self, intended: P, goal: Goal) -> None:
         path = os.path.join(self._base, intended.path)

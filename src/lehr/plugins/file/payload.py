@@ -129,7 +129,7 @@ class Symlink(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
 
 
 class Directory(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """One directory of the machine that Lehr runs on. Its entries are assets of their own, or are not Lehr's.
+    """One directory of the machine that Lehr runs on. Its entries are assets of their own, or not Lehr's.
 
     Attributes:
         path: absolute, or relative to the base directory of the deployment; with neither `.` nor `..`. Parent
@@ -137,6 +137,9 @@ class Directory(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
         mode: permissions as 3 or 4 octal digits.
         owner, group: names or numbers; left unchanged by default.
         make_parents: create missing parent directories.
+        exclusive: entries that no other asset declares differ from intent. They are removed once a person
+            has approved it.
+        declared: names of the entries that other assets declare. Lehr fills it in for an exclusive directory.
     """
 
     path: Annotated[str, msgspec.Meta(min_length=1, max_length=4000)]
@@ -144,10 +147,14 @@ class Directory(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     owner: Name | None = None
     group: Name | None = None
     make_parents: bool = True
+    exclusive: bool = False
+    declared: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if problem := path_problem(self.path):
             raise ValueError(f"`path` {problem}")
+        if self.declared and not self.exclusive:
+            raise ValueError("`declared` is filled in by Lehr; leave it out")
 
     @property
     def permissions(self) -> int:
@@ -226,8 +233,12 @@ def _claims(entry: File | Symlink | Directory) -> Iterator[str]:
     yield f"file:{entry.path}"
 
 
+def _encloses(directory: Directory) -> str | None:
+    return directory.path if directory.exclusive else None
+
+
 TYPES = (
     AssetType(FILE, File, claims=_claims),
     AssetType(SYMLINK, Symlink, claims=_claims),
-    AssetType(DIRECTORY, Directory, claims=_claims),
+    AssetType(DIRECTORY, Directory, claims=_claims, encloses=_encloses),
 )

@@ -82,6 +82,8 @@ class Watch:
     def place(self, path: str) -> WatchedEntry | None:
         """Have the kernel watch the directory of `path`, or the nearest above it that exists.
 
+        A path that ends in a slash stands for everything in that directory.
+
         Called again for each read of a file, since the directory may have been replaced.
         """
         if self._descriptor < 0:
@@ -176,6 +178,7 @@ class Watch:
                 del self._keys[event.wd]
         else:
             self._hint(names.get(event.name, ()))
+            self._hint(names.get("", ()) if event.name else ())
 
     def _hint(self, keys: Iterable[AssetKey]) -> None:
         self._hints.update(dict.fromkeys(keys))
