@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import itertools
 import os
 import re
 from bisect import bisect_right
@@ -39,7 +40,10 @@ class Line(NamedTuple):
 
 
 class RotatedFile:
-    """Reads a file that becomes `<path>.1` when it is full, and holds it open: a rotation loses nothing."""
+    """Reads a file that becomes `<path>.1` when it is full, that becomes `<path>.2`, and so on.
+
+    It holds the newest open: a rotation loses nothing.
+    """
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -66,12 +70,7 @@ class RotatedFile:
             self._file.close()
 
     def _unread(self) -> list[BinaryIO]:
-        # In this order: a rotation in between makes both the same file.
-        newest, former = _opened(self._path), _opened(f"{self._path}.1")
-        if newest and former and _inode(newest) == _inode(former):
-            newest.close()
-            newest = None
-        kept = [file for file in (former, newest) if file is not None]
+        kept = self._kept()
         if self._file is None:
             return kept
         held = _inode(self._file)
@@ -79,6 +78,18 @@ class RotatedFile:
         for file in kept[: known[0] + 1] if known else []:
             file.close()
         return [self._file, *(kept[known[0] + 1 :] if known else kept)]
+
+    def _kept(self) -> list[BinaryIO]:
+        found: list[BinaryIO] = []
+        for number in itertools.count():  # newest first: a rotation in between shows a file twice
+            file = _opened(f"{self._path}.{number}" if number else self._path)
+            if file is None and number:
+                break
+            if file is not None and _inode(file) in map(_inode, found):
+                file.close()
+            elif file is not None:
+                found.append(file)
+        return found[::-1]
 
 
 class LogReader:

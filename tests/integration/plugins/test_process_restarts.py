@@ -53,7 +53,9 @@ def test_each_crash_is_one_restart_and_no_push(site: Site, ports: int) -> None:
     note = read_note(next(site.root.glob("*/assets/*/0.run")))
     assert note is not None
     assert note.started == 4, "one start, and one restart for each kill"
-    [line] = site.diff(asset).notes
+    last = site.diff(asset)
+    assert last.outputs == {"restarts": 3, "crash_loops": []}
+    [line] = last.notes
     assert line.startswith("replica 0 was killed by SIGKILL, restarted by supervisord at ")
     assert "(3 restarts since " in line
 

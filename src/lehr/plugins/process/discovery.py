@@ -38,6 +38,7 @@ class _Launch(msgspec.Struct):
     marks: dict[str, str]
     health_url: str = ""
     run_as: dict[str, Any] = {}
+    logs: dict[str, Any] = {}
     secrets: dict[str, Secret] = {}
 
     @property
@@ -109,7 +110,7 @@ def _own(
                 payload["stop_signal"] = f"SIG{signal}"
             if (seconds := stop.get("stopwaitsecs", "10")) != "10":
                 payload["stop_timeout_seconds"] = int(seconds)
-            note = "its start and health timeouts are not recorded: the draft has the defaults"
+            note = "its probes other than `health_url` and its timeouts of start and health are not recorded"
             yield Found(id=id, type=PROCESS, payload=payload, notes=(note,))
 
 
@@ -153,6 +154,8 @@ def _payload(replicas: Mapping[int, _Launch], inherited: Mapping[str, str]) -> d
         urls = [launch.health_url for launch in replicas.values()]
         payload["health_url"] = _template(replicas, names, urls)
     payload |= first.run_as
+    if first.logs:
+        payload["logs"] = first.logs
     if version := first.marks.get(procfs.VERSION):
         payload["version"] = version
     return payload

@@ -32,12 +32,25 @@ RESOURCES = {
 """Names of resources in setrlimit(2), by the names in `limits`."""
 
 
-def main(path: str) -> None:
-    """Become the program in the file at `path`. Exits with 127 or 126, as a shell does, if that fails."""
+def main(path: str, limit: str = "", pid: str = "", *probe: str) -> None:
+    """Become the program in the file at `path`. Exits with 127 or 126, as a shell does, if that fails.
+
+    Args:
+        path: of the document.
+        limit: seconds after which a probe ends.
+        pid: of the process that is probed.
+        probe: a command that runs as the program does, and is not noted.
+    """
     with open(path, "rb") as file:
         document = json.load(file)
     command, directory, run_as = document["command"], document["directory"], document.get("run_as", {})
-    _note(document["record"], document["marks"])
+    if probe:
+        command, document["limit"] = list(probe), float(limit)
+        for mark in document["marks"]:  # it does not belong to the replica, and ends in time
+            del document["environment"][mark]
+        document["environment"]["MAINPID"] = pid
+    else:
+        _note(document["record"], document["marks"])
     for ignored in (signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(ignored, signal.SIG_DFL)  # Python ignores them, and that would be inherited
     if "limit" in document:  # of a command, and effective even if Lehr is killed while it runs
@@ -227,4 +240,4 @@ def _left_something(group: int) -> bool:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

@@ -24,11 +24,15 @@ class State(enum.StrEnum):
 
 
 class Health(enum.StrEnum):
-    """Of a replica that runs. STARTING: not yet healthy, and still within its time to start."""
+    """Of a replica that runs.
+
+    STARTING: not yet healthy, and still within its time to start. NOT_READY: to be left alone until it is.
+    """
 
     HEALTHY = "healthy"
     STARTING = "starting"
     UNHEALTHY = "unhealthy"
+    NOT_READY = "not ready"
 
 
 class Program(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,6 +50,7 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
         since: start of the last run, in clock ticks since boot; 0 if unknown.
         restarts: when supervisord started it again after it had ended, in ascending wall-clock seconds;
             of many, the last ones.
+        restarted: how often supervisord has done so since its last push.
         ended: how the run before the last ended, in supervisord's words; empty when not known.
     """
 
@@ -62,6 +67,7 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
     launching: bool = False
     since: int = 0
     restarts: tuple[float, ...] = ()
+    restarted: int = 0
     ended: str = ""
 
     @property

@@ -219,6 +219,7 @@ def _program(directory: Path, key: AssetKey, index: int, answer: dict[str, Any] 
         restarts = tuple(note.restarts)
         how = last_end(directory, program_name(key, index)) if restarts else ""
         found = replace(found, since=note.process.start, restarts=restarts, ended=how)
+        found = replace(found, restarted=note.started - 1)
     if answer is None or pid is None or process is None:
         comes = _defined_marks(document) if state in (State.EXITED, State.BACKOFF) else {}
         return replace(found, content=comes.get(procfs.CONTENT, ""), loaded=comes.get(procfs.LOADED, ""))

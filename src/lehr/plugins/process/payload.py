@@ -10,6 +10,7 @@ import msgspec
 
 from lehr.model.secret import Secret
 from lehr.model.types import AssetType, Followed
+from lehr.plugins.process.probe import Argument, Probe
 
 PROCESS = "lehr.Process"
 
@@ -17,11 +18,9 @@ RESERVED = "LEHR_"
 """Environment variables with this prefix are Lehr's own."""
 
 _GROUP = re.compile(r"([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)?")
-_LOOPBACK = re.compile(r"http://(127(\.\d{1,3}){3}|localhost|\[::1\])(:(\d+|\{[^{}]*\}))?(/.*)?")
 _VARIABLE = re.compile(r"[^=\0]+")
 PLACEHOLDER = re.compile(r"\{(\{?)(port|port\.[A-Za-z0-9_-]+|replica|directory)\}(\}?)")
 
-Argument = Annotated[str, msgspec.Meta(max_length=32_768, pattern=r"^[^\0]*$")]
 Signal = Literal["SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM", "SIGUSR1", "SIGUSR2", "SIGWINCH"]
 StopSignal = Literal["SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM", "SIGKILL", "SIGUSR1", "SIGUSR2", "SIGWINCH"]
 Seconds = Annotated[float, msgspec.Meta(gt=0, le=3600)]
@@ -67,12 +66,26 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     stack: Limit | None = None
 
 
+class Logs(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
+    """Files that keep what each replica writes to stdout, and the same for stderr.
+
+    Attributes:
+        max_file_mib: size at which a new file is begun, in MiB.
+        max_files: how many are kept, with the newest.
+        merge_stderr: write stderr to the log of stdout, in the order in which both are written.
+    """
+
+    max_file_mib: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 5
+    max_files: Annotated[int, msgspec.Meta(ge=2, le=100)] = 2
+    merge_stderr: bool = False
+
+
 class Process(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A long-running program, kept running in a number of replicas.
 
-    In `command`, `reload_command`, the values of `environment`, `environment_file` and `health_url`, `{port}`
-    (or `{port.NAME}`), `{replica}` and `{directory}` are replaced with the replica's own; `{{port}}` becomes
-    `{port}`, and any other brace is kept.
+    In `command`, `reload_command`, the values of `environment`, `environment_file`, `health_url`, and in what
+    `health` and `readiness` ask, `{port}` (or `{port.NAME}`), `{replica}` and `{directory}` are replaced with
+    the replica's own; `{{port}}` becomes `{port}`, and any other brace is kept.
 
     Attributes:
         command: program and arguments; no shell reads them.
@@ -81,11 +94,15 @@ class Process(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
             changes, or the encrypted file that it names, the replicas are rolled.
         replicas: how many run.
         ports: ports that replicas listen on.
-        health_url: a replica is healthy while GET answers 200. Without it, a replica is healthy
-            once it has been up for a second.
-        health_any_host: allow a `health_url` beyond the loopback interface.
-        health_timeout_seconds: how long a replica may fail its probes before it counts as
-            unhealthy, and is restarted.
+        health_url: short for a `health` that is only a `url`.
+        health: a replica that fails this probe is restarted. Without it, a replica is healthy once it has
+            been up for a second.
+        readiness: the asset has not converged, and a push does not go on to the next replica, while a replica
+            fails this probe. It is not restarted for that.
+        health_any_host: allow probes beyond the loopback interface.
+        health_interval_seconds: between two probes of a healthy replica.
+        health_timeout_seconds: how long a replica may fail its probes before it counts as unhealthy or as
+            not ready.
         start_timeout_seconds: how long a replica may take to become healthy after its start.
         stop_signal: sent to a replica's process group to stop it.
         stop_timeout_seconds: from `stop_signal` to SIGKILL.
@@ -98,6 +115,7 @@ class Process(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
         user_group: the program's primary group, a name or number; by default that of `user`.
         umask: 3 or 4 octal digits.
         limits: resource limits. Raising a hard limit needs a Lehr that runs as root.
+        logs: size and number of its log files.
         group: name of the supervisord that runs it; by default that of the partition.
         restart_on: ids of assets whose change rolls the replicas (for example a configuration file). They are
             dependencies: they are pushed first. One that is turned down is removed first, and then the
@@ -115,7 +133,10 @@ class Process(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     replicas: Annotated[int, msgspec.Meta(ge=0, le=1000)] = 1
     ports: list[Port] = []
     health_url: str = ""
+    health: Probe | None = None
+    readiness: Probe | None = None
     health_any_host: bool = False
+    health_interval_seconds: Annotated[float, msgspec.Meta(ge=0.5, le=3600)] = 10.0
     health_timeout_seconds: Annotated[float, msgspec.Meta(gt=0, le=20)] = 3.0
     start_timeout_seconds: Seconds = 30.0
     stop_signal: StopSignal = "SIGTERM"
@@ -126,6 +147,7 @@ class Process(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     user_group: Name | None = None
     umask: Annotated[str, msgspec.Meta(pattern="^[0-7]{3,4}$")] | None = None
     limits: Limits = Limits()
+    logs: Logs = Logs()
     group: str = ""
     restart_on: list[Followed] = []
     reload_on: list[Followed] = []
@@ -147,16 +169,29 @@ class Process(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
                 yield f"`environment` has {name!r}, which is not a valid variable name"
             if name.startswith(RESERVED):
                 yield f"`environment` sets {name}; names that start with {RESERVED} are reserved"
-        if self.health_url and not self.health_any_host and not _LOOPBACK.fullmatch(self.health_url):
-            yield (
-                "`health_url` must be http:// on a loopback address (http://127.0.0.1:{port}/healthz), "
-                "or set `health_any_host: true`"
-            )
-        if self.health_url and not self.health_url.startswith("http://"):
-            yield "`health_url` must start with http://"
+        yield from self._probe_problems()
         yield from self._reload_problems()
         yield from self._port_problems()
         yield from self._placeholder_problems()
+
+    @property
+    def liveness(self) -> Probe | None:
+        """The probe whose failure restarts a replica."""
+        return Probe(url=self.health_url) if self.health_url else self.health
+
+    def _probe_problems(self) -> Iterator[str]:
+        if self.health_url and self.health is not None:
+            yield "`health_url` and `health` exclude each other; keep one"
+        if self.health_url and not self.health_url.startswith("http://"):
+            yield "`health_url` must start with http://"
+            return
+        name = "health_url" if self.health_url else "health"
+        for field, probe in ((name, self.liveness), ("readiness", self.readiness)):
+            if probe is not None and not probe.local and not self.health_any_host:
+                yield (
+                    f"`{field}` must ask on a loopback address (http://127.0.0.1:{{port}}/healthz), "
+                    "or set `health_any_host: true`"
+                )
 
     def _reload_problems(self) -> Iterator[str]:
         for name in sorted(set(self.reload_on).intersection(self.restart_on)):
@@ -189,7 +224,8 @@ class Process(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
         if len(self.ports) == 1:
             known.add("port")
         plain = [value for value in self.environment.values() if isinstance(value, str)]
-        for text in (*self.command, *self.reload_command, *plain, self.environment_file, self.health_url):
+        probes = [text for probe in (self.liveness, self.readiness) if probe for text in probe.texts()]
+        for text in (*self.command, *self.reload_command, *plain, self.environment_file, *probes):
             for match in PLACEHOLDER.finditer(text):
                 name = match.group(2)
                 if name not in known and not (match.group(1) and match.group(3)):

@@ -1,9 +1,9 @@
 """Differences, and the order in which they are fixed. Pure.
 
 The order: missing replicas start first, in ascending order, since that gains capacity and tries new content
-before any serving replica is touched; then unhealthy replicas, then reloads, then old content one by one;
-superfluous replicas are removed last, highest index first. A step whose ports are still held by a replica
-whose turn has not come waits for that replica.
+before any serving replica is touched; then unhealthy replicas, and those that are not ready; then reloads,
+then old content one by one; superfluous replicas are removed last, highest index first. A step whose ports
+are still held by a replica whose turn has not come waits for that replica.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ LOOK_AGAIN = 0.5
 
 
 _LOADED = "/loaded"
+_READINESS = "/readiness"
 
 
 class Action(enum.StrEnum):
@@ -30,6 +31,7 @@ class Action(enum.StrEnum):
 
     START = "start"
     REPAIR = "repair"
+    AWAIT = "await"
     RELOAD = "reload"
     ROLL = "roll"
     STOP = "stop"
@@ -92,10 +94,16 @@ def differences(
     )
 
 
-def recovers(intended: Sequence[Replica], observation: Observation, health: Mapping[int, Health]) -> bool:
-    """True if supervisord has restarted, or is about to, all replicas that differ. Arguments as above.
+def only_unready(found: Diff) -> bool:
+    """True if nothing differs but replicas that are not ready, which no push can change."""
+    return all(change.path.endswith(_READINESS) for change in found.changes)
 
-    Stopping them now would restart each crashed replica twice.
+
+def recovers(intended: Sequence[Replica], observation: Observation, health: Mapping[int, Health]) -> bool:
+    """True if all replicas that differ become as intended without a push. Arguments as above.
+
+    Supervisord has restarted them or is about to, and a push would restart each crashed replica twice; or
+    they are not ready.
     """
     if any(index >= len(intended) for index in observation.indices()):
         return False
@@ -107,7 +115,7 @@ def recovers(intended: Sequence[Replica], observation: Observation, health: Mapp
 def _returns(replica: Replica, observation: Observation, health: Health) -> bool:
     """True if the replica is as intended, or becomes so without a push."""
     changes = _replica_changes(replica, observation, health)
-    if not changes:
+    if not changes or changes[0].path.endswith(_READINESS):
         return True
     programs = observation.at(replica.index)
     home = _home(replica, observation)
@@ -135,7 +143,7 @@ def steps(
         if action is not None:
             by_action[action].append(replica.index)
     by_action[Action.REMOVE] = [index for index in descending if index >= len(intended)]
-    order = (Action.START, Action.REPAIR, Action.RELOAD, Action.ROLL, Action.REMOVE)
+    order = (Action.START, Action.REPAIR, Action.AWAIT, Action.RELOAD, Action.ROLL, Action.REMOVE)
     pending = [ReplicaStep(action, index) for action in order for index in by_action[action]]
     return _in_port_order(pending, intended, observation)
 
@@ -195,6 +203,8 @@ def _replica_changes(replica: Replica, observation: Observation, health: Health)
         return [Change(f"{path}/former", None, "running")]
     if home.loaded != replica.loaded:  # before health, which what it loads may restore
         return [Change(f"{path}{_LOADED}", short(replica.loaded) or None, short(home.loaded) or None)]
+    if health is Health.NOT_READY:
+        return [Change(f"{path}{_READINESS}", "ready", str(health))]
     if health is not Health.HEALTHY:
         return [Change(f"{path}/health", "healthy", str(health))]
     return []
@@ -206,7 +216,7 @@ def _action(replica: Replica, observation: Observation, health: Health) -> Actio
         return None
     if not _serves(observation, replica.index):
         return Action.START
-    actions = {_LOADED: Action.RELOAD, "/health": Action.REPAIR}
+    actions = {_LOADED: Action.RELOAD, "/health": Action.REPAIR, _READINESS: Action.AWAIT}
     found = (action for ending, action in actions.items() if changes[0].path.endswith(ending))
     return next(found, Action.ROLL)
 

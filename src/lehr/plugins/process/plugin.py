@@ -14,36 +14,42 @@ import os
 import signal
 from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
 from pathlib import Path
+from typing import ClassVar
 
 import msgspec
 from msgspec.structs import replace
 
 from lehr.base.blocking import Blocking
-from lehr.base.clock import Clock, iso
+from lehr.base.clock import Clock
 from lehr.base.digest import Digest, digest
 from lehr.base.errors import LehrError, StalledError, TransientError
 from lehr.model.asset import AssetId, AssetKey, Partition
 from lehr.model.diff import Diff, Goal, Target
 from lehr.model.operation import DONE, Operation, Outcome, Progress, Result
-from lehr.plugins.process import discovery, procfs
-from lehr.plugins.process.health import assess
-from lehr.plugins.process.observation import Observation, Program
+from lehr.model.outputs import OutputNames
+from lehr.plugins.process import discovery
+from lehr.plugins.process.health import Assessment
+from lehr.plugins.process.incidents import notes, outputs
+from lehr.plugins.process.observation import Health, Observation
 from lehr.plugins.process.observe import ObserveRequest, observe, seek, underway
 from lehr.plugins.process.payload import PROCESS, Process
-from lehr.plugins.process.plan import Action, ReplicaStep, batches, differences, steps
+from lehr.plugins.process.plan import Action, ReplicaStep, batches, differences, only_unready, steps
 from lehr.plugins.process.render import Replica, render
 from lehr.plugins.process.rolling_push import RollingPush, Site
+from lehr.plugins.process.vigil import Vigil
 from lehr.sdk.plugin import AssetPlugin, Fencing, Found, IndexedDiff, Push, Reader, Traits
 from lehr.sdk.secrets import NoSecrets, Secrets, revealed
 
 _INHERITED = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "TZ", "TMPDIR")
 _WATCH_EVERY = 0.5  # seconds
 _STATUS_EVERY = 0.05  # seconds
+_MOST_FAILING = 3  # replicas that are named
 _ENDS_SOON = 2.0  # seconds: most processes need less to end or to start, so no repeated check is needed
 
 _DOING = {
     Action.START: "starting replica {index}",
     Action.REPAIR: "waiting for replica {index} to be healthy",
+    Action.AWAIT: "waiting for replica {index} to be ready",
     Action.RELOAD: "reloading replica {index}",
     Action.ROLL: "rolling replica {index}",
     Action.STOP: "stopping replica {index}",
@@ -77,6 +83,9 @@ class ProcessPlugin(AssetPlugin):
     """
 
     types = (PROCESS,)
+    outputs: ClassVar[Mapping[str, OutputNames]] = {
+        PROCESS: OutputNames(changing=frozenset({"restarts", "crash_loops"}))
+    }
     traits = Traits(
         fencing=Fencing.NONE,
         goals=frozenset({Goal.FENCED, Goal.ABSENT}),
@@ -102,7 +111,7 @@ class ProcessPlugin(AssetPlugin):
         self._blocking = blocking
         self._base = str(base.absolute())
         self._recovering: dict[AssetKey, float] = {}  # since when; a push reports failures in more detail
-        self._watched: dict[AssetKey, tuple[procfs.Parentage, ...]] = {}
+        self._vigil = Vigil(self._site.probes, clock, self._site.run)
 
     async def diff(self, target: Target, read: Reader) -> Diff:
         """Compare replicas as they run with intent; see `plan.differences` for the paths."""
@@ -135,7 +144,7 @@ class ProcessPlugin(AssetPlugin):
                 seen = (await looks)[index]
                 if isinstance(seen, LehrError):
                     return index, seen
-                self._note(target.key, seen)
+                self._vigil.observed(target.key, seen)
                 return index, await self._compare(target, intended[index], seen)
             except LehrError as error:
                 return index, error
@@ -152,15 +161,19 @@ class ProcessPlugin(AssetPlugin):
                 task.cancel()
 
     async def _compare(self, target: Target, intended: list[Replica], observation: Observation) -> Diff:
-        health = await assess(intended, observation, self._site.clock)
-        told = notes(observation, self._site.clock.now())
-        found = differences(intended, observation, health, target.goal, told)
+        assessed = await self._site.probes.assess(target.key, intended, observation)
+        self._vigil.assessed(target.key, intended, observation, assessed)
+        now = self._site.clock.now()
+        told = (*_failing(assessed), *notes(observation, now))
+        found = differences(intended, observation, _words(assessed), target.goal, told)
+        if target.goal is Goal.PRESENT:
+            found = replace(found, outputs=outputs(observation, now))
         return self._patient(target.key, found, max((item.start_timeout for item in intended), default=0.0))
 
     def _patient(self, key: AssetKey, found: Diff, patience: float) -> Diff:
         """`found`; a replica that has been recovering for longer than a start may take needs a push."""
-        if found.empty or found.look_again is None:
-            if found.empty:
+        if found.look_again is None or only_unready(found):
+            if only_unready(found):
                 self._recovering.pop(key, None)
             return found
         now = self._site.clock.monotonic()
@@ -172,7 +185,7 @@ class ProcessPlugin(AssetPlugin):
         payload = read.payload(target.id, Process)
         intended = _intended(target, read, self._base)
         observation = await self._observe(target, intended)
-        health = await assess(intended, observation, self._site.clock)
+        health = _words(await self._site.probes.assess(target.key, intended, observation))
         secrets = await revealed(self._secrets, payload.environment if intended else {})
         stop = signal.Signals[payload.stop_signal], payload.stop_timeout_seconds
         rolling = RollingPush(self._site, target.key, intended, observation, stop, secrets)
@@ -203,13 +216,14 @@ class ProcessPlugin(AssetPlugin):
             await clock.sleep(_STATUS_EVERY)
 
     async def watch(self) -> AsyncIterator[AssetKey]:
-        """Keys of assets with a process or supervisord that ended since the last diff."""
-        while True:
-            await self._site.clock.sleep(_WATCH_EVERY)
-            for key in await self._site.run(_ended, dict(self._watched)):
-                # Reported once; the next diff records the new processes.
-                if self._watched.pop(key, None) is not None:
+        """Keys of assets with a process or supervisord that ended, or other health, since the last diff."""
+        try:
+            while True:
+                await self._site.clock.sleep(_WATCH_EVERY)
+                for key in await self._vigil.changed():
                     yield key
+        finally:
+            await self._vigil.close()
 
     async def discover(self, query: Sequence[str], partition: Partition) -> AsyncIterator[Found]:
         """Drafts of programs, by patterns of ids that Lehr runs, by ports, or by names of programs."""
@@ -241,13 +255,8 @@ class ProcessPlugin(AssetPlugin):
 
     async def _observe(self, target: Target, intended: list[Replica]) -> Observation:
         observation = await self._site.run(_look, self._site.root, target.key, *_size(intended))
-        self._note(target.key, observation)
+        self._vigil.observed(target.key, observation)
         return observation
-
-    def _note(self, key: AssetKey, observation: Observation) -> None:
-        self._watched.pop(key, None)
-        if observation.processes:
-            self._watched[key] = observation.processes
 
 
 def _intended(target: Target, read: Reader, base: str) -> list[Replica]:
@@ -290,12 +299,18 @@ def _look(root: Path, key: AssetKey, group: str | None, size: int) -> Observatio
     return found
 
 
-def _ended(watched: Mapping[AssetKey, tuple[procfs.Parentage, ...]]) -> list[AssetKey]:
-    return [
-        key
-        for key, processes in watched.items()
-        if any(procfs.parentage(item.process.pid) != item for item in processes)
+def _words(assessed: Mapping[int, Assessment]) -> dict[int, Health]:
+    return {index: item.health for index, item in assessed.items()}
+
+
+def _failing(assessed: Mapping[int, Assessment]) -> list[str]:
+    """One line for each of a few replicas that fail a probe."""
+    failing = [
+        f"replica {index} is {item.health}: {item.why}"
+        for index, item in sorted(assessed.items())
+        if item.health in (Health.UNHEALTHY, Health.NOT_READY)
     ]
+    return failing[:_MOST_FAILING]
 
 
 async def _take(rolling: RollingPush, batch: list[ReplicaStep]) -> None:
@@ -303,60 +318,3 @@ async def _take(rolling: RollingPush, batch: list[ReplicaStep]) -> None:
     for result in results:
         if isinstance(result, BaseException):
             raise result
-
-
-# --- notes about replicas that crashed and run again -----------------------------
-
-WINDOW = 600.0
-"""Seconds for which a restart is reported, and within which the next one belongs to the same incident."""
-
-_MOST_REPLICAS = 3
-_COUNTED = 5
-_MANY = (50, 20, 10, 5)  # a crash loop changes its message at these counts, not with every crash
-
-_KILLED = "terminated by "
-
-
-def notes(observation: Observation, now: float) -> tuple[str, ...]:
-    """One line for each of a few recently restarted replicas, which only a new restart changes.
-
-    Args:
-        now: wall-clock seconds.
-    """
-    recent = [
-        (program, run)
-        for program in observation.programs
-        if (run := _incident(program.restarts)) and now - run[-1] < WINDOW
-    ]
-    lines = [_line(program, run) for program, run in recent[:_MOST_REPLICAS]]
-    if len(recent) > _MOST_REPLICAS:
-        lines.append(f"{len(recent) - _MOST_REPLICAS} more replicas were restarted")
-    return tuple(lines)
-
-
-def _incident(restarts: Sequence[float]) -> list[float]:
-    """The last restarts, each within the window after the one before."""
-    found: list[float] = []
-    for at in reversed(restarts):
-        if found and found[-1] - at >= WINDOW:
-            break
-        found.append(at)
-    return found[::-1]
-
-
-def _line(program: Program, restarts: Sequence[float]) -> str:
-    how, times = _ending(program.ended), len(restarts)
-    if times > _COUNTED:
-        more = next(count for count in _MANY if times > count or count == _MANY[-1])
-        return (
-            f"replica {program.index} keeps crashing: it {how}, restarted by supervisord more than "
-            f"{more} times"
-        )
-    again = f"replica {program.index} {how}, restarted by supervisord at {iso(restarts[-1])}"
-    return again if times == 1 else f"{again} ({times} restarts since {iso(restarts[0])})"
-
-
-def _ending(ended: str) -> str:
-    if ended.startswith(_KILLED):
-        return f"was killed by {ended.removeprefix(_KILLED)}"
-    return f"ended with {ended}" if ended else "ended"

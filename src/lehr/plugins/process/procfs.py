@@ -51,19 +51,28 @@ class ProcessId(msgspec.Struct, frozen=True):
 
 
 class Parentage(msgspec.Struct, frozen=True):
-    """A process and the pid of its parent: both change when a supervisor or its program ends."""
+    """A process, its parent's pid and whether a signal has stopped it.
+
+    This changes when a supervisor or its program ends, is stopped, or continues.
+    """
 
     process: ProcessId
     parent: int
+    suspended: bool = False
 
 
 class Kin(msgspec.Struct, frozen=True):
-    """A process with its pids: of its parent, the leader of its process group, and of its session."""
+    """A process with its pids: of its parent, the leader of its process group, and of its session.
+
+    Attributes:
+        suspended: True while it is stopped by a signal (SIGSTOP) and does nothing, not even on SIGTERM.
+    """
 
     process: ProcessId
     parent: int
     group: int
     session: int
+    suspended: bool = False
 
 
 def kin(pid: int) -> Kin | None:
@@ -71,7 +80,8 @@ def kin(pid: int) -> Kin | None:
     fields = _content(pid, "stat").rpartition(b")")[2].split()
     if not fields or fields[0] in (b"Z", b"X"):
         return None
-    return Kin(ProcessId(pid, int(fields[19])), int(fields[1]), int(fields[2]), int(fields[3]))
+    parent, group, session = map(int, fields[1:4])
+    return Kin(ProcessId(pid, int(fields[19])), parent, group, session, fields[0] == b"T")
 
 
 def pids() -> Iterator[int]:
@@ -93,7 +103,7 @@ def boot() -> str:
 def parentage(pid: int) -> Parentage | None:
     """The process that has `pid` now; None if there is none, or it has ended (a zombie)."""
     found = kin(pid)
-    return None if found is None else Parentage(found.process, found.parent)
+    return None if found is None else Parentage(found.process, found.parent, found.suspended)
 
 
 def identify(pid: int) -> ProcessId | None:
@@ -170,8 +180,9 @@ def arguments(pid: int) -> list[str]:
 
 
 def suspended(pid: int) -> bool:
-    """True while `pid` is stopped by a signal (SIGSTOP) and does nothing, not even on SIGTERM."""
-    return _content(pid, "stat").rpartition(b")")[2].split()[:1] == [b"T"]
+    """True while `pid` is stopped by a signal; see `Kin`."""
+    found = kin(pid)
+    return found is not None and found.suspended
 
 
 def executable(pid: int) -> str:

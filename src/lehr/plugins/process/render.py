@@ -16,7 +16,8 @@ from msgspec.structs import replace
 from lehr.base.digest import Digest, digest, digest_bytes
 from lehr.model.asset import AssetKey
 from lehr.model.secret import Secret
-from lehr.plugins.process.payload import PLACEHOLDER, Limits, Process
+from lehr.plugins.process.payload import PLACEHOLDER, Limits, Logs, Process
+from lehr.plugins.process.probe import Probe
 from lehr.sdk.secrets import SecretValue
 
 _LONGEST_NAME = 180
@@ -52,7 +53,9 @@ class Replica(msgspec.Struct, frozen=True):
     environment: dict[str, str]
     directory: str
     ports: tuple[int, ...]
-    health_url: str
+    health: Probe | None
+    readiness: Probe | None
+    health_interval: float
     health_timeout: float
     start_timeout: float
     stop_timeout: float
@@ -64,6 +67,12 @@ class Replica(msgspec.Struct, frozen=True):
     stop_signal: str = "SIGTERM"
     run_as: RunAs = RunAs()
     restart: str = ""
+    logs: Logs = Logs()
+
+    @property
+    def probed_by_command(self) -> bool:
+        """True if a probe of it starts a process."""
+        return any(probe is not None and bool(probe.command) for probe in (self.health, self.readiness))
 
 
 def render(
@@ -122,8 +131,11 @@ def _replica(
     # Only where they are declared, so that an upgrade of Lehr rolls nothing.
     if payload.stop_signal != "SIGTERM":
         made_of += (payload.stop_signal,)
-    if run_as != RunAs():
-        made_of += (run_as,)
+    made_of += tuple(item for item in (run_as, payload.logs) if item not in (RunAs(), Logs()))
+
+    def probe(given: Probe | None) -> Probe | None:
+        return None if given is None else given.filled(lambda text: fill(text, values))
+
     return Replica(
         index=index,
         group=group,
@@ -132,7 +144,9 @@ def _replica(
         environment=environment,
         directory=directory,
         ports=ports,
-        health_url=fill(payload.health_url, values),
+        health=probe(payload.liveness),
+        readiness=probe(payload.readiness),
+        health_interval=payload.health_interval_seconds,
         health_timeout=payload.health_timeout_seconds,
         start_timeout=payload.start_timeout_seconds,
         stop_timeout=payload.stop_timeout_seconds,
@@ -142,6 +156,7 @@ def _replica(
         reload_command=tuple(fill(text, values) for text in payload.reload_command),
         stop_signal=payload.stop_signal,
         run_as=run_as,
+        logs=payload.logs,
     )
 
 
@@ -200,11 +215,13 @@ def program_section(name: str, launcher: Sequence[str], replica: Replica, logs: 
         "stopasgroup=true",
         "killasgroup=true",
     ]
-    for stream in ("stdout", "stderr"):
+    if replica.logs.merge_stderr:
+        lines.append("redirect_stderr=true")
+    for stream in ("stdout",) if replica.logs.merge_stderr else ("stdout", "stderr"):
         lines += [
             f"{stream}_logfile={logs}.{stream}.log",
-            f"{stream}_logfile_maxbytes=5MB",
-            f"{stream}_logfile_backups=1",
+            f"{stream}_logfile_maxbytes={replica.logs.max_file_mib}MB",
+            f"{stream}_logfile_backups={replica.logs.max_files - 1}",
         ]
     return "\n".join(lines) + "\n"
 
@@ -228,7 +245,7 @@ def launch_document(
     document = {
         **_launch(replica, base, marks, record, secrets),
         "secrets": msgspec.to_builtins(replica.secrets),  # not mistaken for plain variables
-        "health_url": replica.health_url,  # to show later what was intended
+        "health_url": "" if replica.health is None else replica.health.url,  # to show later what was intended
     }
     return json.dumps(document).encode()
 
@@ -266,6 +283,7 @@ def _launch(
         "environment": {**base, **declared},
         "inherited": [name for name in base if name not in declared],
         "run_as": msgspec.to_builtins(replica.run_as),
+        "logs": msgspec.to_builtins(replica.logs),  # to show later what was intended
         "directory": replica.directory,
         "record": record,
         "marks": dict(marks),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
@@ -15,7 +14,8 @@ from lehr.base.clock import Clock
 from lehr.base.errors import TransientError
 from lehr.model.asset import AssetKey
 from lehr.plugins.process import procfs
-from lehr.plugins.process.health import PROBE_TIMEOUT, check
+from lehr.plugins.process.commands import await_end, how_it_ended
+from lehr.plugins.process.health import Probes
 from lehr.plugins.process.observation import LeftBehind, Observation, State
 from lehr.plugins.process.observe import left_behind, state_of
 from lehr.plugins.process.ownership import Ownership
@@ -29,6 +29,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 _POLL = 0.05  # seconds between two checks for something that is about to happen
+_POLL_COMMAND = 0.5  # seconds between two probes that are commands
 _KILL_GRACE = 5.0  # seconds that the kernel may take to end a killed process
 _RETIRE_GRACE = 10.0  # seconds that supervisord may take to shut down
 _QUIET = (State.STOPPED, State.FATAL, State.ABSENT)
@@ -45,6 +46,7 @@ class Site:
 
     Attributes:
         calls: the calls that change something, by asset.
+        probes: of the replicas.
     """
 
     def __init__(self, root: Path, blocking: Blocking, clock: Clock, inherited: Mapping[str, str]) -> None:
@@ -54,6 +56,7 @@ class Site:
         self.calls = Tracked(blocking)
         self._blocking = blocking
         self._locks: dict[str, asyncio.Lock] = {}
+        self.probes = Probes(root, clock, self.run)
 
     async def run(self, call: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """The result of `call`, off the event loop; for read-only calls."""
@@ -110,6 +113,8 @@ class RollingPush:
             await self._remove(step.index)
         elif step.action is Action.REPAIR:
             await self._repair(self._intended[step.index], step)
+        elif step.action is Action.AWAIT:
+            await self._await_ready(self._intended[step.index])
         elif step.action is Action.RELOAD:
             await self._reload(self._intended[step.index])
         else:
@@ -147,9 +152,21 @@ class RollingPush:
         left = replica.start_timeout - min(ages, default=0.0)
         if left > 0:
             mark = await self._site.run(supervisord.mark_logs, self._key, replica.index)
-            if await self._await_health(replica, left, mark) is None:
+            if await self._await_health(replica, left, mark, ready=False) is None:
                 return
         await self._replace(replica, step)
+
+    async def _await_ready(self, replica: Replica) -> None:
+        """Give a replica that is not ready the time of a start before others are touched."""
+        supervisord = self._site.supervisord(replica.group)
+        mark = await self._site.run(supervisord.mark_logs, self._key, replica.index)
+        failure = await self._await_health(replica, replica.start_timeout, mark)
+        if failure is not None:
+            raise TransientError(
+                f"replica {replica.index} was not ready for {replica.start_timeout:.3g} s: {failure}",
+                code="PRO138",
+                fix="no other replica is touched before it is; see its logs",
+            )
 
     async def _reload(self, replica: Replica) -> None:
         """Reload a replica, whose process stays, and wait until it is healthy again."""
@@ -181,19 +198,11 @@ class RollingPush:
         self, replica: Replica, supervisord: Supervisord, command: subprocess.Popen[bytes]
     ) -> None:
         """Wait until a command that reloads has ended; end it and its children when cancelled or late."""
-        deadline = self._site.clock.monotonic() + replica.start_timeout
-        try:
-            while command.poll() is None and self._site.clock.monotonic() < deadline:
-                await self._site.clock.sleep(_POLL)
-            status = command.poll()
-        finally:
-            if command.returncode is None:
-                os.killpg(command.pid, signal.SIGKILL)
-                command.wait()
+        status = await await_end(command, self._site.clock, replica.start_timeout)
         if status == 0:
             return
         output = await self._site.run(supervisord.reload_output, self._key, replica.index, self._hidden)
-        how = f"took longer than {replica.start_timeout:.3g} s" if status is None else _ended_with(status)
+        how = f"took longer than {replica.start_timeout:.3g} s" if status is None else how_it_ended(status)
         raise TransientError(
             f"the command that reloads replica {replica.index} {how}",
             code="PRO132",
@@ -284,14 +293,17 @@ class RollingPush:
         patience: float,
         mark: LogMark,
         reloaded: procfs.ProcessId | None = None,
+        *,
+        ready: bool = True,
     ) -> str | None:
-        """None once the replica is healthy; otherwise its condition after `patience` seconds.
+        """None once the replica is healthy and ready; otherwise its condition after `patience` seconds.
 
         Args:
             replica: that was started or reloaded.
             patience: in seconds.
             mark: of its logs, before that.
             reloaded: its process, if it was reloaded.
+            ready: False if it does not have to be ready.
 
         Raises:
             TransientError: it ended.
@@ -299,11 +311,14 @@ class RollingPush:
         supervisord = self._site.supervisord(replica.group)
         name = program_name(self._key, replica.index)
         deadline = self._site.clock.monotonic() + patience
+        probes, key = self._site.probes, self._key
+        pause = _POLL_COMMAND if replica.probed_by_command else _POLL
         first = None if reloaded is None else reloaded.pid
         when = "right after its start" if reloaded is None else "when it was reloaded"
         while True:
-            left = deadline - self._site.clock.monotonic()
-            failure = await check(replica, first, max(0.1, min(PROBE_TIMEOUT, left)))
+            failure = await probes.failure(key, replica, first)
+            if failure is None and ready:
+                failure = await probes.unreadiness(key, replica, first)
             # Checked after the probe: an answer counts only if this same process still runs.
             found = await self._site.run(supervisord.information, name)
             state = state_of(found)
@@ -313,11 +328,11 @@ class RollingPush:
                 failure = f"process {pid} is stopped by a signal"
             if state not in (State.STARTING, State.RUNNING) or pid != first:
                 raise await self._ended(supervisord, replica.index, mark, found, when)
-            if failure is None and (replica.health_url or state is State.RUNNING):
+            if failure is None and (replica.health or state is State.RUNNING):
                 return None
             if self._site.clock.monotonic() >= deadline:
                 return failure or "it has not been up for a second"
-            await self._site.clock.sleep(_POLL)
+            await self._site.clock.sleep(pause)
 
     async def _ended(
         self, supervisord: Supervisord, index: int, mark: LogMark, found: dict[str, Any] | None, when: str
@@ -332,10 +347,6 @@ class RollingPush:
         """The last lines of stderr and stdout since `mark`."""
         _, written = await self._site.run(supervisord.complaint, self._key, index, mark, self._hidden)
         return written
-
-
-def _ended_with(status: int) -> str:
-    return f"failed with exit status {status}" if status > 0 else f"was ended by signal {-status}"
 
 
 def _stranger(root: Path, ports: frozenset[int], key: AssetKey) -> tuple[int, str] | None:

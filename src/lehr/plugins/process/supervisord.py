@@ -49,7 +49,8 @@ from lehr.sdk.secrets import NOTHING_HIDDEN, Hidden, SecretValue
 COMMAND = [sys.executable, "-m", "supervisor.supervisord", "-c", "supervisord.conf"]
 """Starts a supervisord, in the directory of its group."""
 
-_LAUNCHER = (sys.executable, "-I", "-S", launch.__file__)
+LAUNCHER = (sys.executable, "-I", "-S", launch.__file__)
+"""Becomes a program; see `launch`."""
 
 _START_TIMEOUT = 20.0  # seconds; it takes half a second
 _MOST_HANDLES = 8192  # a program takes five; closing many more at each start costs time
@@ -140,7 +141,7 @@ class Supervisord:
         """
         self.ensure()
         name, path = program_name(key, replica.index), _path(key, replica.index)
-        launcher = (*_LAUNCHER, f"{path}.json")
+        launcher = (*LAUNCHER, f"{path}.json")
         record = self.directory / f"{path}.run"
         with raised_as(TransientError, f"cannot write {self.directory / path}", code="PRO122"):
             record.unlink(missing_ok=True)  # the run that it records was ended, and does not count as a crash
@@ -175,7 +176,7 @@ class Supervisord:
             self._write(f"{path}.json", document)
             with open(self.directory / f"{path}.log", "wb", opener=_private) as output:
                 return subprocess.Popen(
-                    (*_LAUNCHER, f"{path}.json"),
+                    (*LAUNCHER, f"{path}.json"),
                     cwd=self.directory,
                     stdin=subprocess.DEVNULL,
                     stdout=output,

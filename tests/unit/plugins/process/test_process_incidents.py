@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from lehr.plugins.process.incidents import WINDOW, notes, outputs
 from lehr.plugins.process.observation import Observation, Program, State
-from lehr.plugins.process.plugin import WINDOW, notes
 
 NOW = 1_800_000_000.0
 
@@ -41,9 +41,18 @@ def test_the_words_change_only_with_a_new_crash() -> None:
 @pytest.mark.parametrize(("count", "least"), [(6, 5), (12, 10), (51, 50)])
 def test_a_crash_loop_changes_its_words_ever_less_often(count: int, least: int) -> None:
     [line] = told(*(NOW - count + item for item in range(count)))
-    assert line.startswith("replica 0 keeps crashing")
+    assert line.startswith("replica 0 is in a crash loop")
     assert "SIGKILL" in line
     assert f" {least} times" in line
+
+
+def test_restarts_are_counted_and_crash_loops_named_as_outputs() -> None:
+    def program(index: int, count: int, ago: float) -> Program:
+        restarts = tuple(NOW - ago - item for item in reversed(range(count)))
+        return Program(group="g", index=index, state=State.RUNNING, restarts=restarts, restarted=count)
+
+    programs = (program(0, 0, 0), program(1, 5, 1), program(2, 6, 1), program(3, 9, WINDOW))
+    assert outputs(Observation(programs), NOW) == {"restarts": 20, "crash_loops": [2]}
 
 
 def test_of_many_replicas_a_few_are_told() -> None:

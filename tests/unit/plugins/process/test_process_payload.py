@@ -65,6 +65,28 @@ def rendered(**fields: Any) -> list[Replica]:
         ({"limits": {"nofile": "infinite"}}, "enum value 'infinite'"),
         ({"limits": {"files": 1}}, "unknown field `files`"),
         ({"environment_file": "{port}"}, "{port} does not"),
+        ({"logs": {"max_files": 1}}, ">= 2"),
+        ({"logs": {"max_file_mib": 0}}, ">= 1"),
+        ({"health": {}}, "exactly one of `url`, `tcp` and `command`"),
+        ({"health": {"tcp": "127.0.0.1:1", "command": ["x"]}}, "exactly one of"),
+        ({"health": {"tcp": "127.0.0.1:1", "headers": {"A": "1"}}}, "need a `url`"),
+        ({"health": {"tcp": "127.0.0.1:1", "expect_status": [204]}}, "need a `url`"),
+        ({"health": {"tcp": "127.0.0.1"}}, "`tcp` must have the form"),
+        ({"readiness": {"tcp": "example.com:80"}}, "`readiness` must ask on a loopback address"),
+        ({"health": {"command": [""]}}, "empty string"),
+        ({"health": {"url": "http://127.0.0.1/a b"}}, "no spaces"),
+        ({"health": {"url": "http://127.0.0.1/", "expect_status": []}}, "length >= 1"),
+        ({"health": {"url": "http://127.0.0.1/", "expect_status": [99]}}, ">= 100"),
+        ({"health": {"url": "http://127.0.0.1/", "expect_status": ["2x"]}}, "enum value '2x'"),
+        ({"health": {"url": "http://127.0.0.1/", "headers": {"A b": "1"}}}, "regex"),
+        ({"health": {"url": "http://127.0.0.1/", "headers": {"A": "1\r\nB: 2"}}}, "regex"),
+        ({"health": {"url": "http://127.0.0.1/", "expect_body_pattern": "(a"}}, "regular expression"),
+        ({"health": {"url": "http://127.0.0.1/", "expect_body_pattern": "(?=a)"}}, "look-around"),
+        ({"health": {"url": "http://127.0.0.1/", "timeout_seconds": 9}}, "<= 8"),
+        ({"health": {"tcp": "127.0.0.1:{port}"}}, "{port} does not"),
+        ({"readiness": {"command": ["x", "{port}"]}}, "{port} does not"),
+        ({"health_url": "http://127.0.0.1/", "health": {"tcp": "127.0.0.1:1"}}, "keep one"),
+        ({"health_interval_seconds": 0.1}, ">= 0.5"),
         ({"unheard": 1}, "unknown field"),
     ],
 )
@@ -99,7 +121,8 @@ def test_each_replica_has_its_own_port_and_number() -> None:
         ("serve", "--port=8001", "1", "/srv/data"),
     ]
     assert [item.environment for item in replicas] == [{"ADMIN": "8000"}, {"ADMIN": "8001"}]
-    assert [item.health_url for item in replicas] == ["http://127.0.0.1:8000/", "http://127.0.0.1:8001/"]
+    urls = [item.health.url for item in replicas if item.health]
+    assert urls == ["http://127.0.0.1:8000/", "http://127.0.0.1:8001/"]
     assert [item.ports for item in replicas] == [(8000,), (8001,)]
 
 
@@ -122,6 +145,9 @@ def test_other_braces_stand_for_themselves() -> None:
         {"user_group": "nogroup"},
         {"umask": "027"},
         {"limits": {"nofile": 1024}},
+        {"logs": {"max_file_mib": 6}},
+        {"logs": {"max_files": 3}},
+        {"logs": {"merge_stderr": True}},
     ],
 )
 def test_what_a_running_process_is_made_of_is_its_content(fields: dict[str, Any]) -> None:
@@ -130,7 +156,15 @@ def test_what_a_running_process_is_made_of_is_its_content(fields: dict[str, Any]
 
 @pytest.mark.parametrize(
     "fields",
-    [{"replicas": 5}, {"health_timeout_seconds": 9}, {"start_timeout_seconds": 9}, {"group": "other"}],
+    [
+        {"replicas": 5},
+        {"health_timeout_seconds": 9},
+        {"health_interval_seconds": 9},
+        {"health": {"tcp": "127.0.0.1:1"}},
+        {"readiness": {"command": ["true"]}},
+        {"start_timeout_seconds": 9},
+        {"group": "other"},
+    ],
 )
 def test_what_needs_no_restart_is_not_content(fields: dict[str, Any]) -> None:
     assert rendered(**fields)[0].content == rendered()[0].content

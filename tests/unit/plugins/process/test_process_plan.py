@@ -10,7 +10,7 @@ import pytest
 from lehr.model.diff import Diff, Effects, Goal
 from lehr.plugins.process.observation import Health, LeftBehind, Observation, Program, State
 from lehr.plugins.process.payload import Process
-from lehr.plugins.process.plan import Action, ReplicaStep, batches, differences, steps
+from lehr.plugins.process.plan import Action, ReplicaStep, batches, differences, only_unready, steps
 from lehr.plugins.process.procfs import ProcessId
 from lehr.plugins.process.render import Replica, render
 
@@ -74,6 +74,25 @@ def test_what_a_replica_reloads_is_reloaded_before_its_health_counts() -> None:
     found = diff(intended, programs, {0: Health.UNHEALTHY})
     assert changes(found) == [("replicas/0/loaded", "b", "a"), ("replicas/1/loaded", "b", "a")]
     assert order(intended, programs, {0: Health.UNHEALTHY}) == [("reload", 0), ("reload", 1)]
+
+
+def test_a_replica_that_is_not_ready_is_waited_for_and_never_restarted() -> None:
+    intended = replicas(2)
+    found = diff(intended, running(intended), {0: Health.NOT_READY})
+    assert changes(found) == [("replicas/0/readiness", "ready", "not ready")]
+    assert found.look_again is not None, "no push is asked for"
+    assert found.effects.capacity == 1, "it serves nobody"
+    assert not found.effects.disruptive
+    assert only_unready(found)
+
+
+def test_others_are_not_touched_before_a_replica_is_ready() -> None:
+    intended = replicas(3, version="2")
+    old = running(replicas(3, version="1"))
+    programs = (running(intended)[0], *old[1:])
+    health = {0: Health.NOT_READY}
+    assert diff(intended, programs, health).look_again is None
+    assert order(intended, programs, health) == [("await", 0), ("roll", 1), ("roll", 2)]
 
 
 def test_a_reload_does_not_disrupt() -> None:
