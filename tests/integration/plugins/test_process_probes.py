@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import signal
@@ -52,7 +53,8 @@ def woken(site: Site, asset: Asset, change: Callable[[], None]) -> Diff:
             await SystemClock().sleep(0.05)
         watch = plugin.watch()
         change()
-        assert await anext(watch) == KEY
+        async with asyncio.timeout(20):  # which only a bug needs
+            assert await anext(watch) == KEY
         return await plugin.diff(target_of(asset), read)
 
     found = site.run(run)
