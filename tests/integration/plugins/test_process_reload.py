@@ -4,16 +4,14 @@
 from __future__ import annotations
 
 import contextlib
-import http.client
 import os
-import shutil
 import signal
 import socket
 import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import pytest
 
@@ -25,6 +23,7 @@ from lehr.plugins.process import procfs
 from lehr.plugins.process.payload import PROCESS, Port, Process
 from lehr.plugins.process.plugin import ProcessPlugin
 from lehr.testing.plugins import FixedReader, push_of, target_of
+from tests.installed import installed
 from tests.integration.plugins.test_process_plugin import (
     REGISTRY,
     Site,
@@ -36,6 +35,7 @@ from tests.integration.plugins.test_process_plugin import (
     state,
     until,
 )
+from tests.load import Load
 
 # Answers what its settings hold: it reads them at its start and on SIGHUP. On SIGUSR1 it is sick.
 SERVER = r"""
@@ -239,53 +239,6 @@ def test_a_reload_that_makes_a_replica_unhealthy_fails_the_push_and_the_next_rel
 
 
 # --- the programs that people reload -----------------------------------------
-
-
-def installed(name: str) -> str:
-    """Path of a program. Without it, the test that asks is skipped."""
-    found = shutil.which(name, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
-    if found is None:
-        pytest.skip(f"NO {name.upper()}: nothing real was tested here; install the package {name}")
-    return found
-
-
-class Load:
-    """Requests by several clients, each over a new connection, until it is stopped."""
-
-    def __init__(self, port: int, clients: int = 4) -> None:
-        self._port = port
-        self._stopped = threading.Event()
-        self._threads = [threading.Thread(target=self._ask) for _ in range(clients)]
-        self.answers: set[str] = set()
-        self.lost: list[str] = []
-        self.asked = 0
-
-    def __enter__(self) -> Self:
-        for thread in self._threads:
-            thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stopped.set()
-        for thread in self._threads:
-            thread.join()
-
-    def _ask(self) -> None:
-        while not self._stopped.is_set():
-            connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=30)
-            try:
-                connection.request("GET", "/", headers={"Connection": "close"})
-                answer = connection.getresponse()
-                body = answer.read().decode()
-                if answer.status == 200:
-                    self.answers.add(body)
-                else:
-                    self.lost.append(f"{answer.status} {body}")
-            except (OSError, http.client.HTTPException) as error:
-                self.lost.append(repr(error))
-            finally:
-                self.asked += 1
-                connection.close()
 
 
 NGINX = """

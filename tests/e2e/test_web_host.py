@@ -1,0 +1,174 @@
+"""What an operator does by hand to the example `web-host`, with real nginx and Redis."""
+
+from __future__ import annotations
+
+import http.client
+import itertools
+import json
+import os
+import shutil
+import signal
+import socket
+import sqlite3
+import tempfile
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from lehr.plugins.process import procfs
+from tests.e2e.bad_input.workspace import Running, Workspace, until
+from tests.installed import installed
+from tests.load import Load
+from tests.ports import free_ports
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "web-host"
+SITES = 20
+RESTARTS = 5
+ROUNDS = int(os.environ.get("ROUNDS", "1"))
+"""New and retired sites between two restarts: with three, nginx is reloaded thirty times."""
+
+
+class Host(Workspace):
+    """A checkout of the example, on free ports."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.nginx, self.redis, self.visits = (first := free_ports(3)), first + 1, first + 2
+        shutil.copytree(EXAMPLE, self.repository, dirs_exist_ok=True)
+        self.configure(self.nginx)
+        found = {str(Path(installed(name)).parent) for name in ("nginx", "redis-server")}
+        self.environment["PATH"] = os.pathsep.join([self.environment["PATH"], *found])
+        self.made = self.repository / "production"
+
+    def configure(self, nginx: int) -> None:
+        """Let nginx listen on another port."""
+        ports = {"nginx_port": nginx, "redis_port": self.redis, "visits_port": self.visits}
+        self.write("config/host.yaml", json.dumps(ports))
+
+    def site(self, name: str, title: str, **fields: str) -> None:  # type: ignore[override]
+        """Declare a site."""
+        about = {"host": f"{name}.localhost", "title": title, "team": "web", **fields}
+        self.write(f"sites/{name}.yaml", json.dumps(about))
+
+    def ask(self, name: str, path: str = "/") -> tuple[int, str]:
+        """Status and body of a page of a site; 0 without an answer."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.nginx, timeout=5)
+        with suppress(OSError, http.client.HTTPException):
+            connection.request("GET", path, headers={"Host": f"{name}.localhost", "Connection": "close"})
+            answer = connection.getresponse()
+            return answer.status, answer.read().decode().strip()
+        return 0, ""
+
+    def shows(self, name: str, title: str) -> None:
+        """Wait until a site shows this."""
+        expected = 200, f"<h1>{title}</h1>"
+        until(f"{name} shows {title}", lambda: self.ask(name) == expected, lambda: repr(self.ask(name)))
+
+    def pid(self, port: int) -> int:
+        """The process that listens on a port: of nginx, the master."""
+        return min(pid for _, pid in procfs.listeners(frozenset({port})) if pid is not None)
+
+
+@pytest.fixture
+def host() -> Iterator[Host]:
+    """A host whose files everybody may read, as the workers of nginx must."""
+    folder = Path(tempfile.mkdtemp(prefix="lehr-web-host-"))
+    folder.chmod(0o755)
+    made = Host(folder)
+    yield made
+    for record in made.state.glob("supervisor/*/supervisord.pid"):
+        with suppress(FileNotFoundError, ProcessLookupError):
+            os.kill(int(record.read_text()), signal.SIGTERM)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def running(host: Host) -> Iterator[Running]:
+    """`lehr run` on the host, once everything is as intended."""
+    host.commit()
+    with host.run() as running:
+        host.wait()
+        yield running
+
+
+def test_an_edit_is_served_and_visits_are_counted(host: Host, running: Running) -> None:
+    assert host.ask("shop") == (200, "<h1>The shop</h1>")
+    assert [host.ask("shop", "/visits"), host.ask("shop", "/visits")] == [(200, "1"), (200, "2")]
+    with sqlite3.connect(host.made / "visits.sqlite") as database:
+        assert database.execute("SELECT site, count(*) FROM visit GROUP BY site").fetchall() == [("shop", 2)]
+    host.site("shop", "Winter sale")
+    host.commit()
+    host.shows("shop", "Winter sale")
+
+
+def test_killed_programs_come_back(host: Host, running: Running) -> None:
+    for port in (host.nginx, host.redis, host.visits):
+        os.kill(host.pid(port), signal.SIGKILL)
+    until("visits are counted again", lambda: host.ask("blog", "/visits")[0] == 200)
+    host.stands("redis/process", "replica 0 was killed by SIGKILL")
+    host.wait()
+
+
+def test_a_removed_folder_is_written_again(host: Host, running: Running) -> None:
+    shutil.rmtree(host.made / "nginx" / "sites")
+    shutil.rmtree(host.made / "sites")
+    host.lehr("refresh")
+    host.shows("shop", "The shop")
+    host.stands("shop/vhost", "Converged")
+    assert (host.made / "nginx" / "sites" / "shop.conf").is_file()
+
+
+def test_a_port_that_is_taken_harms_nothing_and_is_explained(host: Host, running: Running) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        host.configure(port)
+        host.commit()
+        host.stands("nginx/process", str(port))
+        host.configure(host.nginx)
+        host.commit("Use the port of before again")
+        host.wait()
+    host.shows("shop", "The shop")
+
+
+def test_a_site_without_a_team_is_refused_and_all_stays(host: Host, running: Running) -> None:
+    before = host.sequence()
+    host.write("sites/shop.yaml", json.dumps({"host": "shop.localhost", "title": "Nobody's"}))
+    host.commit()
+    running.says("was refused", "team")
+    assert host.sequence() == before
+    assert host.ask("shop") == (200, "<h1>The shop</h1>")
+
+
+def test_a_branch_that_moved_back_is_followed(host: Host, running: Running) -> None:
+    old = host.git("rev-parse", "HEAD")
+    host.site("shop", "Winter sale")
+    host.commit()
+    host.shows("shop", "Winter sale")
+    host.git("reset", "--hard", "--quiet", old)
+    host.shows("shop", "The shop")
+
+
+def test_new_and_retired_sites_and_restarts_of_the_control_plane_lose_no_request(host: Host) -> None:
+    old = [f"old-{number}" for number in range(SITES - 2)]
+    new = [f"new-{number}" for number in range(RESTARTS * ROUNDS)]
+    for name in old:
+        host.site(name, name)
+    host.commit()
+    with host.run():
+        host.wait()
+    changes = iter(zip(new, old, strict=False))
+    with Load(host.nginx, host="shop.localhost") as load:
+        for _ in range(RESTARTS):
+            with host.run():
+                for comes, goes in itertools.islice(changes, ROUNDS):
+                    host.site(comes, comes)
+                    host.commit()
+                    host.shows(comes, comes)
+                    host.site(goes, goes, retired="the campaign is over")
+                    host.commit()
+                    until(f"{goes} is gone", lambda name=goes: host.ask(name)[0] == 404)  # type: ignore[misc]
+    assert load.lost == []
+    assert load.asked > 100
+    assert load.answers == {"<h1>The shop</h1>\n"}
