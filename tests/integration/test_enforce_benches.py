@@ -14,6 +14,8 @@ FIGURES = [
     ("diff_many", ["programs", "schemas"]),
     ("enforce_push", ["pushes"]),
     ("enforce_sweep", ["sweep", "memory"]),
+    ("log_size", ["lines", "log"]),
+    ("metrics", ["size", "p99", "p50", "p99_during_a_sweep"]),
     ("plan", ["plan", "noop"]),
     ("simulate", ["simulate", "growth"]),
 ]

@@ -16,6 +16,7 @@ from lehr.base.diagnostics import Diagnostic, errors, in_order
 from lehr.base.errors import LehrError, StalledError, TransientError
 from lehr.base.log import Log
 from lehr.control.commander import Commander
+from lehr.control.health import Vitals
 from lehr.control.mirror_upkeep import Tidying, tidy_up
 from lehr.control.retention import Retention, keep_pruned
 from lehr.control.server import CarryOut
@@ -125,6 +126,7 @@ class ControlPlane:
         commit_listeners: called after every commit with its writes and their answers; the feed may have one
             more entry.
         turn_listeners: called at the end of every turn.
+        runtime: the partition's store and types, clock and chance.
         source_looked_at: wall-clock seconds when the last completed pass over the source began.
         standby: why it does nothing; empty while it enforces.
     """
@@ -137,6 +139,7 @@ class ControlPlane:
         self.source_looked_at: float | None = None
         self.standby = _STARTING
         self._pruned_at: float | None = None
+        self._turned_at = self._source_read_at = parts.clock.monotonic()
         self._parts = parts
         runtime = Runtime(
             partition,
@@ -147,7 +150,7 @@ class ControlPlane:
             parts.store_reading,
             parts.only,
         )
-        self._runtime = runtime
+        self.runtime = runtime
         self._tenure = self._new_tenure()
         self._publisher = Publisher(
             runtime,
@@ -168,7 +171,7 @@ class ControlPlane:
     def _new_tenure(self) -> Tenure:
         parts = self._parts
         return Tenure(
-            self._runtime,
+            self.runtime,
             parts.blocking,
             parts.plugins,
             parts.checks,
@@ -182,6 +185,7 @@ class ControlPlane:
             listener(writes, answers)
 
     def _turned(self, asset: AssetKey, cause: str, seconds: float) -> None:
+        self._turned_at = self._parts.clock.monotonic()
         for listener in self.turn_listeners:
             listener(asset, cause, seconds)
 
@@ -226,6 +230,22 @@ class ControlPlane:
             history=self._history(),
         )
 
+    def vitals(self) -> Vitals:
+        """Facts from which `lehr.control.health` decides whether this process works."""
+        enforcer, committer, now = self.enforcer, self.committer, self._parts.clock.monotonic()
+        trouble = committer.trouble
+        return Vitals(
+            defect="" if enforcer.defect is None else one_line(enforcer.defect),
+            overdue=enforcer.overdue,
+            queued=sum(enforcer.queued.values()),
+            since_turn=now - self._turned_at,
+            store_trouble="" if trouble is None else str(trouble),
+            since_commit=now - committer.committed_at,
+            standby=self.standby,
+            intent_trouble=enforcer.trouble,
+            since_source=now - self._source_read_at,
+        )
+
     def _history(self) -> History | None:
         kept = self._parts.retention
         if kept is None:
@@ -242,6 +262,8 @@ class ControlPlane:
             began = self._parts.clock.now()
             attempt = await self._publisher.refresh()
             self.source_looked_at = began
+            if attempt.publication is not Publication.UNREADABLE:
+                self._source_read_at = self._parts.clock.monotonic()
             if attempt.publication is Publication.PUBLISHED:
                 self.enforcer.notify_published(attempt.sequence)
         for listener in self.listeners:

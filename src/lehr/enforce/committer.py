@@ -47,6 +47,10 @@ class Committer:
 
     `post` hands over writes that must not be lost: while the store is unavailable they are kept
     and retried. `ask` needs an answer now, and raises otherwise.
+
+    Attributes:
+        trouble: why the store is unavailable; None while it is not.
+        committed_at: monotonic seconds of the last commit; at first, of the start.
     """
 
     def __init__(
@@ -67,6 +71,7 @@ class Committer:
         self._idle.set()
         self._lease: KeepLease | None = None
         self._until = 0.0
+        self.committed_at = clock.monotonic()
         self.trouble: TransientError | None = None
         self._ended: BaseException | None = None
         self._singly = 0
@@ -154,6 +159,7 @@ class Committer:
             if self.trouble is not None:
                 self.trouble = None
                 log.warning("store available again; nothing was lost")
+            self.committed_at = self._clock.monotonic()
             self._committed(writes[len(lease) :], answers[len(lease) :])
             _answer(batch, answers[len(lease) :])
 

@@ -503,6 +503,22 @@ class Enforcer:
         return frozenset(self._wakeups.unsettled)
 
     @property
+    def unsettled_count(self) -> int:
+        """How many these are."""
+        return len(self._wakeups.unsettled)
+
+    @property
+    def queued(self) -> dict[str, int]:
+        """How many turns wait to begin, by the name of their plugin."""
+        lanes = dict.fromkeys((*self._lanes.values(), self._unserved))
+        return {type(lane.plugin).__name__: lane.queued for lane in lanes}
+
+    @property
+    def overdue(self) -> float:
+        """Seconds by which the turn that is due first is late; 0 if none is."""
+        return self._wakeups.overdue
+
+    @property
     def epoch(self) -> int:
         """The epoch of its lease."""
         return self._turns.epoch

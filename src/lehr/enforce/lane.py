@@ -100,6 +100,11 @@ class Lane(Generic[T]):
         self._queue.add(item, urgent=urgent)
         self._start_worker()
 
+    @property
+    def queued(self) -> int:
+        """How many turns wait to begin."""
+        return len(self._queue)
+
     def _start_worker(self) -> None:
         """Start a worker for queued turns unless one is starting.
 

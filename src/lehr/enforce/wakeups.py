@@ -212,6 +212,12 @@ class Wakeups:
         self.unsettled.pop(slot.key.id, None)
 
     @property
+    def overdue(self) -> float:
+        """Seconds by which the turn that is due first is late; 0 if none is."""
+        due = self._agenda.next_due()
+        return 0.0 if due is None else max(0.0, self._clock.monotonic() - due)
+
+    @property
     def at_rest(self) -> bool:
         """True when nothing runs, and nothing due within some seconds could change much."""
         if self._busy:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import ipaddress
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import msgspec
@@ -26,6 +26,7 @@ from lehr.http.limits import Limits
 from lehr.http.openapi import OPENAPI_PATH, WATCH_PATH, RunStates, of_server, openapi
 from lehr.http.outgoing_responses import Abort, Outbound, Outgoing
 from lehr.http.parameters import parameters_of
+from lehr.http.probes import Probe, probe_routes
 from lehr.http.problems import ProblemError, problem, problem_of
 from lehr.http.questions import Installation, Question, Resource
 from lehr.http.readers import Pools, Readers
@@ -62,8 +63,9 @@ class Application:
         run_state: RunStates,
         hook: Hook | None = None,
         names: frozenset[str] | None = None,
+        probes: Mapping[str, Probe] | None = None,
     ) -> None:
-        """With a `hook`, webhooks are accepted; `names` as in `serving`."""
+        """With a `hook`, webhooks are accepted; `names` and `probes` as in `serving`."""
         self.watches = watches
         self._readers = readers
         self._installation = installation
@@ -74,13 +76,15 @@ class Application:
         self._run_state = run_state
         self._hook = hook
         self._names = names
+        self._probes = probes or {}
 
     def routes(self) -> list[Route]:
         """All resources."""
         resources = (*RESOURCES, *RECORDS)
         described = msgspec.Raw(msgspec.json.encode(openapi(resources)))
         everything = (*resources, *of_server(self._run_state, described))
-        found = [
+        found = probe_routes(self._probes)  # before the resource at the same path
+        found += [
             Route(item.path.replace("{id}", "{id:path}"), self._endpoint(item), methods=["GET"])
             for item in everything
         ]

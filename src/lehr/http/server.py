@@ -7,7 +7,7 @@ import contextlib
 import ipaddress
 import resource
 import socket
-from collections.abc import AsyncIterator, Callable, Collection, Iterator
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -22,6 +22,7 @@ from lehr.http.hooks import Hook
 from lehr.http.limits import Limits
 from lehr.http.lines import Lines
 from lehr.http.openapi import RunStates
+from lehr.http.probes import Probe
 from lehr.http.protocol import BoundedProtocol
 from lehr.http.questions import Installation
 from lehr.http.readers import Pools
@@ -142,6 +143,7 @@ async def serving(
     run_state: RunStates | None = None,
     hook: Hook | None = None,
     names: Collection[str] = (),
+    probes: Mapping[str, Probe] | None = None,
 ) -> AsyncIterator[Running]:
     """Answers at `address` while in this context.
 
@@ -152,6 +154,7 @@ async def serving(
         hook: accepts requests to check the source; without one, the path does not exist.
         names: host names that requests may use, besides localhost and addresses. If other machines can
             connect, and no names are given, any name is allowed.
+        probes: paths that are answered from the memory of this process.
 
     Raises:
         LehrError: the address is not available.
@@ -184,6 +187,7 @@ async def serving(
             run_state or (lambda: idle(clock.now())),
             hook,
             frozenset(map(str.lower, names)) if address.loopback or names else None,
+            probes,
         )
         config.app = application.asgi()
         host, port = listening.getsockname()[:2]

@@ -8,11 +8,16 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+import msgspec
+
 from lehr.base.blocking import Threads
 from lehr.base.clock import SystemClock
+from lehr.control.health import Health
 from lehr.control.heartbeat import beating
 from lehr.control.lock import exclusive
+from lehr.control.metrics import MEDIA_TYPE
 from lehr.control.plane import ControlPlane, Parts, partition_of
+from lehr.control.probes import Probes
 from lehr.control.state_folder import write_record
 from lehr.wiring.deployment import Deployment
 from lehr.wiring.new_state import prepare
@@ -22,6 +27,7 @@ from lehr.wiring.stores import installation, open_store
 
 if TYPE_CHECKING:
     from lehr.http.openapi import RunStates
+    from lehr.http.probes import Probe
     from lehr.http.server import Address, Running
 
 T = TypeVar("T")
@@ -99,15 +105,37 @@ async def answering(
 
     clock = SystemClock()
     hook = None if plane is None or secret is None else Hook(secret, plane.refresh, clock)
-    async with serving(
-        listen,
-        lambda: open_store(state, store_address, read_only=True),
-        installation(state),
-        clock,
-        run_state=run_state,
-        hook=hook,
-        names=names,
-    ) as server:
+    async with contextlib.AsyncExitStack() as entered:
+        probes = None
+        if plane is not None:
+            watched = Probes(plane)
+            await entered.enter_async_context(watched.counting())
+            probes = _probes_of(watched)
+        server = await entered.enter_async_context(
+            serving(
+                listen,
+                lambda: open_store(state, store_address, read_only=True),
+                installation(state),
+                clock,
+                run_state=run_state,
+                hook=hook,
+                names=names,
+                probes=probes,
+            )
+        )
         if plane is not None:
             plane.listeners.append(lambda attempt: server.notify_published())
         yield server
+
+
+def _probes_of(watched: Probes) -> dict[str, Probe]:
+    from lehr.http.probes import ProbeAnswer
+
+    def health(found: Health) -> ProbeAnswer:
+        return ProbeAnswer(found.ok, "application/json", msgspec.json.encode(found))
+
+    return {
+        "/healthz": lambda: health(watched.alive()),
+        "/readyz": lambda: health(watched.ready()),
+        "/metrics": lambda: ProbeAnswer(True, MEDIA_TYPE, watched.metrics().encode()),
+    }
