@@ -2,8 +2,8 @@
 
 *Alive* means that its loops make progress: if they do not, a restart helps. *Ready* also means that it can
 do its work: it has the lease, the store takes its writes, and the newest incarnation is enforced. A restart
-helps with none of these. A source that cannot be read is reported, but does not count: the last incarnation is
-still enforced.
+helps with none of these. A source that cannot be read is reported, but does not count: the last incarnation
+is still enforced.
 """
 
 from __future__ import annotations
