@@ -67,8 +67,9 @@ class Host(Workspace):
         until(f"{name} shows {title}", lambda: self.ask(name) == expected, lambda: repr(self.ask(name)))
 
     def pid(self, port: int) -> int:
-        """The process that listens on a port: of nginx, the master."""
-        return min(pid for _, pid in procfs.listeners(frozenset({port})) if pid is not None)
+        """The process that listens on a port: of nginx, the master. 0 for none."""
+        found = procfs.listeners(frozenset({port}))
+        return min((pid for _, pid in found if pid is not None), default=0)
 
 
 @pytest.fixture
@@ -109,6 +110,13 @@ def test_killed_programs_come_back(host: Host, running: Running) -> None:
     until("visits are counted again", lambda: host.ask("blog", "/visits")[0] == 200)
     host.stands("redis/process", "replica 0 was killed by SIGKILL")
     host.wait()
+
+
+def test_a_program_that_a_signal_has_stopped_is_restarted(host: Host, running: Running) -> None:
+    stopped = host.pid(host.redis)
+    os.kill(stopped, signal.SIGSTOP)
+    until("it is another process", lambda: host.pid(host.redis) not in (0, stopped))
+    until("visits are counted again", lambda: host.ask("blog", "/visits")[0] == 200)
 
 
 def test_a_removed_folder_is_written_again(host: Host, running: Running) -> None:

@@ -98,6 +98,9 @@ def _redis(host: dict) -> Iterator[Yielded]:
     process = {
         "command": ["redis-server", "production/redis.conf"],
         "ports": [{"name": "redis", "base": host["redis_port"]}],
+        "health": {"tcp": "127.0.0.1:{port}"},
+        "readiness": {"command": ["sh", "-c", "redis-cli -p {port} ping | grep -qx PONG"]},
+        "start_timeout_seconds": 5,
         "restart_on": ["redis/conf"],
     }
     order = {"lehr.DependsOn": {"assets": ["redis/data"]}}
