@@ -66,6 +66,14 @@ class Host(Workspace):
         expected = 200, f"<h1>{title}</h1>"
         until(f"{name} shows {title}", lambda: self.ask(name) == expected, lambda: repr(self.ask(name)))
 
+    def is_gone(self, name: str) -> None:
+        """Wait until a site is not served any more."""
+
+        def explain() -> str:
+            return "\n".join(self.lehr("why", id).out for id in ("nginx/process", f"{name}/vhost"))
+
+        until(f"{name} is gone", lambda: self.ask(name)[0] == 404, explain)
+
     def pid(self, port: int) -> int:
         """The process that listens on a port: of nginx, the master. 0 for none."""
         found = procfs.listeners(frozenset({port}))
@@ -163,6 +171,7 @@ def test_new_and_retired_sites_and_restarts_of_the_control_plane_lose_no_request
     new = [f"new-{number}" for number in range(RESTARTS * ROUNDS)]
     for name in old:
         host.site(name, name)
+    host.declare("many", "lehr.DeletionBudget", {"removals": 100})
     host.commit()
     with host.run():
         host.wait()
@@ -176,7 +185,7 @@ def test_new_and_retired_sites_and_restarts_of_the_control_plane_lose_no_request
                     host.shows(comes, comes)
                     host.site(goes, goes, retired="the campaign is over")
                     host.commit()
-                    until(f"{goes} is gone", lambda name=goes: host.ask(name)[0] == 404)  # type: ignore[misc]
+                    host.is_gone(goes)
     assert load.lost == []
     assert load.asked > 100
     assert load.answers == {"<h1>The shop</h1>\n"}
