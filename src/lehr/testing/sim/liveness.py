@@ -230,7 +230,7 @@ class LivenessChecker:
     def _stops_for_unreleased(self, operation: Operation, message: str) -> None:
         """I10: newer content stops a push of released content only once it is released as well."""
         same = self._released_at.pop(operation.id, None) == self._holds
-        newest = max(self._witness.incarnations)
+        newest = max(self._witness.incarnations, default=0)
         if message == "superseded" and same and self.content_of(operation.asset, newest) == operation.content:
             self._broken("I10", f"a push of {operation.asset} stops for content that is not released to it")
 
