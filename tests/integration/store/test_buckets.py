@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from lehr.base.errors import StalledError
+from lehr.base.errors import LehrError, StalledError
 from lehr.model.asset import Asset, AssetId
 from lehr.model.incarnation import Incarnation
 from lehr.model.merkle import bucket_of, incarnation_digest
@@ -79,6 +80,19 @@ def test_what_was_rolled_back_is_not_remembered(store: SqliteStore) -> None:
     with pytest.raises((StalledError, LeaseLostError)):
         store.commit([publication(2, asset(NEIGHBOURS[0], "never")), KeepLease(PARTITION, 7, 1.0)])
     publish(store, 2, asset(NEIGHBOURS[1], "2"))
+
+
+def test_what_failed_in_the_middle_is_not_remembered(store: SqliteStore, tmp_path: Path) -> None:
+    publish(store, 0, *(asset(id, "1") for id in IDS))
+    publish(store, 1, asset(FIRST, "2"))
+    with closing(sqlite3.connect(tmp_path / "state.sqlite")) as other:
+        other.execute(
+            "CREATE TRIGGER full BEFORE INSERT ON bucket_current BEGIN SELECT RAISE(ABORT, 'full'); END"
+        )
+        with pytest.raises(LehrError):
+            published(store, 2, asset(FIRST, "3"))
+        other.execute("DROP TRIGGER full")
+    publish(store, 2, asset(NEIGHBOURS[0], "2"))
 
 
 def reads_of_buckets(store: SqliteStore) -> list[str]:
