@@ -235,7 +235,9 @@ def _differs(harness: RandomHarness, decision: Decision, id: str) -> bool:
     if decision.goal is not Goal.PRESENT:
         content = decision.governing
     if decision.asset in witness.assets() and "pin" not in decision.evidence:
-        content = harness.liveness.content_of(decision.asset, max(witness.incarnations))
+        content = max(witness.incarnations)
+        if witness.releases.governs(decision.asset):
+            content = harness.liveness.content_of(decision.asset, content)
     # A push that goes back to older content does not wait for others to go back.
     own = max(content, harness.liveness.content_of(AssetId(id), decision.governing))
     contents = {content} if _names(harness, decision, id) else {own}
