@@ -222,7 +222,7 @@ def running(folder: Path, size: int) -> Iterator[Lehr]:
             said = []
             for line in process.stderr:
                 said.append(line)
-                if line.startswith("serving at "):
+                if " serving at " in line:
                     break
             else:
                 raise RuntimeError(f"lehr run has ended: {''.join(said)}")

@@ -9,10 +9,13 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from types import TracebackType
+from typing import Any
 
 import hypothesis
 import pytest
@@ -62,6 +65,25 @@ def _free_claims() -> None:
     """A free port is given to many tests in turn: the claims of one are not in another's way."""
     for file in Path(os.environ["XDG_STATE_HOME"], "lehr").glob("claims-*"):
         file.unlink(missing_ok=True)
+
+
+class _Process(subprocess.Popen[Any]):
+    """A process that a test runs. If the test fails or takes too long, nothing waits for it."""
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if kind is not None:
+            self.kill()
+        super().__exit__(kind, error, traceback)
+
+
+@pytest.fixture(autouse=True)
+def _killed_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(subprocess, "Popen", _Process)
 
 
 @pytest.fixture

@@ -19,6 +19,7 @@ from lehr.http.openapi import HEALTH_PATH, openapi
 from lehr.http.problems import STATUS
 from lehr.http.records import RECORDS
 from lehr.http.resources import RESOURCES
+from tests.said import address
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "reference" / "http.md").read_text()
 
@@ -52,11 +53,10 @@ def serving(folder: Path) -> Iterator[str]:
     command = [*lehr, "serve", "--state", str(folder / "hello"), "--listen", "127.0.0.1:0"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         try:
-            assert process.stderr is not None
-            yield next(line for line in process.stderr if line.startswith("serving at ")).split()[-1]
+            yield address(process)
         finally:
             process.terminate()
-            process.communicate(timeout=20)
+            process.wait(timeout=20)
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="there is no curl on the PATH")

@@ -19,6 +19,7 @@ from lehr.cli.main import READING, SECTIONS, cli
 from lehr.control.state_folder import default_state
 from lehr.store.sqlite import SqliteStore
 from lehr.wiring import STATE_FILE
+from tests.said import address
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples/hello"
 LEHR = (sys.executable, "-m", "lehr")
@@ -76,12 +77,10 @@ def state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[State]:
     command = [*LEHR, "serve", "--listen", "127.0.0.1:0"]
     with subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True) as process:
         try:
-            assert process.stderr is not None
-            url = process.stderr.readline().split()[-1]
-            yield State(folder, url, then, SystemClock().now())
+            yield State(folder, address(process), then, SystemClock().now())
         finally:
             process.terminate()
-            process.communicate(timeout=20)
+            process.wait(timeout=20)
 
 
 def publish(folder: Path, subject: str) -> None:

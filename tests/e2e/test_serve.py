@@ -19,6 +19,7 @@ from click.testing import CliRunner, Result
 
 from lehr.base.errors import LehrError
 from lehr.cli.main import cli
+from tests.said import address, said
 
 ASSETS = "- {id: web/motd, type: lehr.File, payload: {path: etc/motd, content: hello}}\n"
 LEHR = (sys.executable, "-m", "lehr")
@@ -41,12 +42,10 @@ def serving(
     command_line = [*LEHR, command, "--listen", "127.0.0.1:0", *options]
     with subprocess.Popen(command_line, cwd=folder, stderr=subprocess.PIPE, text=True) as process:
         try:
-            assert process.stderr is not None
-            line = next(item for item in process.stderr if item.startswith("serving at "))
-            yield line.split()[-1], process
+            yield address(process), process
         finally:
             process.terminate()
-            process.communicate(timeout=20)
+            process.wait(timeout=20)
 
 
 def code_of(result: Result) -> str | None:
@@ -187,7 +186,8 @@ def test_lehr_run_answers_too_and_takes_hooks(folder: Path, tmp_path: Path) -> N
     secret = tmp_path / "secret"
     secret.write_text("open sesame\n")
     with serving(folder, "run", "--hook-secret", str(secret), "--poll", "1h") as (url, _process):
-        assert asked(f"{url}/healthz") == {"status": "ok", "partitions": 1, "running": True}
+        health = asked(f"{url}/healthz")
+        assert (health["status"], [check["name"] for check in health["checks"]]) == ("ok", ["loops"])
         (folder / "assets/more.yaml").write_text(ASSETS.replace("motd", "more"))
         hook = urllib.request.Request(f"{url}/hooks/git", b"{}", {"X-Gitlab-Token": "open sesame"})
         with urllib.request.urlopen(hook, timeout=20) as answer:
@@ -215,12 +215,10 @@ def test_a_port_that_is_taken_does_not_stop_lehr_run(folder: Path) -> None:
     with serving(folder) as (url, _process):
         command = [*LEHR, "run", "--listen", url.removeprefix("http://")]
         with subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True) as process:
-            assert process.stderr is not None
-            told = next(line for line in process.stderr if line.startswith("warning: "))
-            assert "cannot listen on" in told
+            said(process, " warning .*cannot listen on")
             assert process.poll() is None
             process.terminate()
-            process.communicate(timeout=20)
+            process.wait(timeout=20)
             assert process.returncode == 0
 
 
