@@ -155,7 +155,9 @@ class Planner:
         self._checked: dict[AssetId, Checked] = {}
         self._ended: dict[AssetId, _Ended] = {}
         self._missing: dict[AssetId, RecordingReader] = {}
-        for item in recover(runtime.store.intent, runtime.store.records, runtime.registry, runtime.partition):
+        left = recover(runtime.store.intent, runtime.store.records, runtime.registry, runtime.partition)
+        self._neighbours.unwatched.update(left.unwatched)
+        for item in left.assets:
             self._add(item)
 
     def _add(self, item: Recovered) -> None:
@@ -284,6 +286,7 @@ class Planner:
         self._ended[slot.key.id] = _Ended(decision, rest.wait_for)
         if slot.departed and slot.state.left:
             del self._slots[slot.key.id]
+            self._neighbours.let_go(slot)
 
     # --- who may go ------------------------------------------------------------------
 

@@ -20,7 +20,7 @@ from lehr.enforce.lane import Lane
 from lehr.enforce.lookups import Lookups, selected
 from lehr.enforce.neighbours import Neighbours
 from lehr.enforce.plugin_errors import defect_of
-from lehr.enforce.recovery import Recovered, recover, unfinished_pushes
+from lehr.enforce.recovery import Recovery, recover, unfinished_pushes
 from lehr.enforce.slot import Activity, Slot
 from lehr.enforce.state import State
 from lehr.enforce.turns import Turned, Turns, nobody
@@ -107,14 +107,14 @@ class Enforcer:
         self._lanes: dict[str, Lane[Slot]] = {}
         plugins = tuple(plugins)
         served = frozenset(type for plugin in plugins for type in plugin.types)
-        neighbours = Neighbours(runtime, self._lookups, self._wakeups.slots, self._lanes)
+        self._neighbours = Neighbours(runtime, self._lookups, self._wakeups.slots, self._lanes)
         self._turns = Turns(
             runtime,
             committer,
             checks,
             self._lookups,
-            Viewer(runtime, self._lookups, served, neighbours.needing),
-            neighbours,
+            Viewer(runtime, self._lookups, served, self._neighbours.needing),
+            self._neighbours,
             self._wakeups,
             self._claims,
             self._add,
@@ -170,7 +170,7 @@ class Enforcer:
         runtime, store = self._runtime, self._runtime.store
         now = runtime.clock.now()
 
-        async def read(newest: Incarnation) -> tuple[Governance, list[Recovered]]:
+        async def read(newest: Incarnation) -> tuple[Governance, Recovery]:
             governance = await self._load(newest)  # its types are known from here on
             return governance, await runtime.reading.run(
                 recover, store.intent, store.records, runtime.registry, self.partition
@@ -180,13 +180,14 @@ class Enforcer:
         self._lookups.advance(0, newest.sequence, ())
         # Read everything before changing anything: after a failure, all of it is read again.
         self._turns.governance = governance
-        async for item in in_parts(recovered, runtime.clock):
+        self._neighbours.unwatched.update(recovered.unwatched)
+        async for item in in_parts(recovered.assets, runtime.clock):
             slot = self._add(item.id, item.type, item.digest)
             slot.state, slot.successor, slot.damage = item.state, item.successor, item.damage
             if item.damage is not None:
                 log.error("an asset cannot be enforced", asset=item.id, error=str(item.damage))
         unknown = Outcome(Result.UNKNOWN, "the control plane stopped during the push")
-        for operation in unfinished_pushes(recovered):
+        for operation in unfinished_pushes(recovered.assets):
             finish = Finish(operation.partition, operation.id, unknown, now)
             self._turns.post(self._wakeups.slots[operation.asset], [finish])
         await self.sweep("start")

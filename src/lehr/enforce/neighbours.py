@@ -18,7 +18,7 @@ from lehr.enforce.state import Diffed, DiffFailed
 from lehr.model.addons import TURNDOWN
 from lehr.model.asset import Asset, AssetId, AssetKey
 from lehr.model.diff import NO_DIFF, Change, Diff, Effects, Goal, Target
-from lehr.model.outputs import NO_OUTPUTS
+from lehr.model.outputs import NO_OUTPUTS, Outputs
 from lehr.model.pinning import NO_HOLDS, Holds, pin
 from lehr.model.types import addon_names
 from lehr.sdk.check import Referrer
@@ -46,6 +46,8 @@ class Neighbours:
         registry: types, to decode payloads and addons with.
         lookups: reads of the store. Methods that are not coroutines raise `NeedError` for data that is not in
             memory: they are for `Lookups.run`.
+        unwatched: the last outputs of assets that intent has let go, for those held at content that reads
+            them.
     """
 
     def __init__(
@@ -61,6 +63,14 @@ class Neighbours:
         self.lookups = lookups
         self._slots = slots
         self._lanes = lanes
+        self.unwatched: dict[AssetId, Outputs] = {}
+
+    def let_go(self, slot: Slot) -> None:
+        """The asset of `slot` is no longer enforced."""
+        if slot.state.outputs is None:
+            self.unwatched.pop(slot.key.id, None)
+        else:
+            self.unwatched[slot.key.id] = slot.state.outputs
 
     def asset(self, id: AssetId, sequence: int) -> Asset | None:
         """An asset as `sequence` has it."""
@@ -202,7 +212,7 @@ class Neighbours:
         """The outputs of an asset now. Those of another asset that has, or had, its id do not count."""
         lane, slot = self._lanes.get(asset.type), self._slots.get(asset.id)
         names = NO_OUTPUTS if lane is None else lane.plugin.outputs.get(asset.type, NO_OUTPUTS)
-        outputs = None if slot is None else slot.state.outputs
+        outputs = self.unwatched.get(asset.id) if slot is None else slot.state.outputs
         known = outputs is not None and outputs.type == asset.type
         return Observed(names, outputs.values if outputs is not None and known else {})
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -42,10 +43,20 @@ class Recovered(msgspec.Struct):
     damage: DamagedError | None = None
 
 
-def recover(
-    intent: StoredIntent, records: Records, registry: Registry, partition: Partition
-) -> list[Recovered]:
-    """Every asset of the newest incarnation, and those departed ones on which work is left."""
+class Recovery(NamedTuple):
+    """The work of a previous process, and what it knew.
+
+    Attributes:
+        assets: every asset of the newest incarnation, and those departed ones on which work is left.
+        unwatched: the last outputs of all other assets.
+    """
+
+    assets: list[Recovered]
+    unwatched: dict[AssetId, Outputs]
+
+
+def recover(intent: StoredIntent, records: Records, registry: Registry, partition: Partition) -> Recovery:
+    """Find it in the store."""
     found = {
         head.id: Recovered(head.id, sys.intern(head.type), head.digest)
         for head in intent.heads(partition)
@@ -75,13 +86,13 @@ def recover(
         if (item := found.get(entry.asset)) is not None:
             item.state = replace(item.state, ledger=_sharing(entry, partition, item))
     _recover_handles(found, records.handles(partition))
-    _recover_outputs(found, records.outputs(partition))
+    unwatched = _recover_outputs(found, records.outputs(partition))
     for damaged in records.damaged_operations(partition):
         for id in damaged.assets:
             item = found.get(id) or _departed(intent, registry, AssetKey(partition, id))
             if item is not None:
                 found[id] = replace(item, damage=damaged.error)
-    return list(found.values())
+    return Recovery(list(found.values()), unwatched)
 
 
 def _sharing(entry: LedgerEntry, partition: Partition, item: Recovered) -> LedgerEntry:
@@ -96,10 +107,17 @@ def _recover_handles(found: Mapping[AssetId, Recovered], handles: Iterable[Handl
             item.state = replace(item.state, handle=handle)
 
 
-def _recover_outputs(found: Mapping[AssetId, Recovered], outputs: Iterable[Outputs]) -> None:
+def _recover_outputs(
+    found: Mapping[AssetId, Recovered], outputs: Iterable[Outputs]
+) -> dict[AssetId, Outputs]:
+    """Give each asset its outputs. Returns those of other assets."""
+    unwatched = {}
     for known in outputs:
         if (item := found.get(known.asset)) is not None:
             item.state = replace(item.state, outputs=known)
+        else:
+            unwatched[known.asset] = known
+    return unwatched
 
 
 def _departed(intent: StoredIntent, registry: Registry, key: AssetKey) -> Recovered | None:

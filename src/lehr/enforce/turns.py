@@ -195,6 +195,7 @@ class Turns:
             self._wakeups.wake_slot(slot, cause, urgent=True)
         elif slot.departed and slot.state.left and slot.state.operation is None:
             self._wakeups.drop(slot)
+            self._neighbours.let_go(slot)
             self._succeed(slot)
             self._outputs_changed(slot.key.id, slot.state.outputs, None)
         self._wakeups.changed.set()

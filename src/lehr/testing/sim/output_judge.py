@@ -16,12 +16,9 @@ _UNKNOWN = re.compile(r"output `(\w+)` of (\S+) is not known yet")
 class OutputJudge:
     """Invariants I7, I8 and I12: outputs outlive their process, and nothing waits for one that is known."""
 
-    def __init__(
-        self, broken: Callable[[str, str], None], assets: Callable[[], Mapping[str, object]]
-    ) -> None:
-        """`broken` is called with the rule and what breaks it; `assets`: those that intent has now."""
+    def __init__(self, broken: Callable[[str, str], None]) -> None:
+        """`broken` is called with the rule and what breaks it."""
         self._broken = broken
-        self._assets = assets
         self._known: dict[str, Outputs] = {}
 
     def kept(self, write: KeepOutputs, answer: object) -> None:
@@ -62,5 +59,4 @@ class OutputJudge:
 
     def _awaited(self, decision: Decision) -> Iterator[tuple[str, str]]:
         for name, id in _UNKNOWN.findall(decision.condition.message):
-            if id in self._assets():  # of what intent has let go, nothing is looked at any more
-                yield id, name
+            yield id, name

@@ -113,7 +113,7 @@ class Witness(WitnessedState):
             self.ledger,
             lambda: "" if self.newest is None else self.newest.header.governance,
         )
-        self.outputs = OutputJudge(self.broken, self.assets)
+        self.outputs = OutputJudge(self.broken)
         self.feed = FeedJudge(self.broken)
         self._trace = trace
         self._begun: set[str] = set()
