@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from lehr.model.addons import DEPENDS_ON, LABELS, TURNDOWN, DependsOn, Labels, Turndown
+from lehr.model.addons import DEPENDS_ON, LABELS, TURNDOWN, DependsOn, Labels, Turndown, VersionNeed
 from lehr.model.asset import Asset
 from lehr.model.types import Registry, addon_names
 from lehr.testing.sim.dice import Dice
@@ -28,34 +28,47 @@ GUARDED = {"percent": 30, "floor": 1}
 
 
 class Spec(msgspec.Struct):
-    """A thing as a person writes it."""
+    """A thing as a person writes it.
+
+    Attributes:
+        needs: the lowest versions of others that it can run with.
+        versioned: its value is its version.
+    """
 
     value: int
     depends_on: list[str] = []
     sends_to: list[str] = []
     reads: list[str] = []
+    needs: dict[str, int] = {}
     turndown: Turndown | None = None
     destroys: bool = False
+    versioned: bool = False
     team: str = ""
     tier: str = ""
 
     def __str__(self) -> str:
         named = (("after", self.depends_on), ("sends load to", self.sends_to), ("reads", self.reads))
         of = (("of team", self.team), ("of tier", self.tier))
-        facts = (("destroys", self.destroys), ("turned down", self.turndown is not None))
+        facts = (
+            ("versioned", self.versioned),
+            ("destroys", self.destroys),
+            ("turned down", self.turndown is not None),
+        )
         parts = [f"{how} {' '.join(ids)}" for how, ids in named if ids]
+        parts += [f"needs {id} at least {version}" for id, version in self.needs.items()]
         parts += [f"{what} {name}" for what, name in of if name]
         parts += [word for word, is_so in facts if is_so]
         return ", ".join([str(self.value), *parts])
 
     def names(self) -> set[str]:
-        return {*self.depends_on, *self.sends_to, *self.reads}
+        return {*self.depends_on, *self.sends_to, *self.reads, *self.needs}
 
     def keep(self, ids: Collection[str]) -> None:
         """Keep the references to these things alone."""
         self.depends_on = [id for id in self.depends_on if id in ids]
         self.sends_to = [id for id in self.sends_to if id in ids]
         self.reads = [id for id in self.reads if id in ids]
+        self.needs = {id: version for id, version in self.needs.items() if id in ids}
 
 
 class _Past(msgspec.Struct, frozen=True):
@@ -89,7 +102,7 @@ class Intent:
         self.things: dict[str, Spec] = {}
         self.governing = Governing(dice, registry, IDS)
         for id in IDS[: dice.number(2, len(IDS))]:
-            self._declare(id)
+            self.declare(id)
             if dice.happens(0.5):
                 self._link(id)
         for _ in range(dice.number(0, 3)):
@@ -216,7 +229,7 @@ class Intent:
             return []
         for id in free:
             if id not in self.things:
-                self._declare(id)
+                self.declare(id)
             self.things[id].destroys = False
         for spec in self.things.values():
             spec.keep([id for id in self.things if id not in free])
@@ -225,6 +238,11 @@ class Intent:
         for ahead, id in itertools.pairwise(free):
             (self.things[id].reads if reading else self._order(self.things[id])).append(ahead)
         return free
+
+    def newcomer(self, after: str) -> str | None:
+        """A thing that could be declared and may refer to `after`; None for none."""
+        absent = [id for id in IDS if id > after and id not in self.things and not self._comes_back(id)]
+        return self._dice.pick(absent) if absent else None
 
     def _stays(self, id: str) -> bool:
         """Whether a thing is declared to stay, or could be."""
@@ -264,7 +282,8 @@ class Intent:
         """The file of an asset moves to another folder."""
         self._moved ^= {self._dice.pick([asset.id for asset in self.assets()])}
 
-    def _declare(self, id: str) -> None:
+    def declare(self, id: str) -> None:
+        """Declare a thing that refers to nothing."""
         team, tier = self._dice.pick(("", *TEAMS)), self._dice.pick(TIERS)
         self.things[id] = Spec(self._next(), destroys=self._dice.happens(0.15), team=team, tier=tier)
         self.let_go.discard(id)
@@ -360,7 +379,7 @@ class Intent:
     def _add(self) -> None:
         absent = [id for id in IDS if id not in self.things]
         if absent:
-            self._declare(self._dice.pick(absent))
+            self.declare(self._dice.pick(absent))
 
     def _some(self) -> str:
         return self._dice.pick(list(self.things))
@@ -368,13 +387,21 @@ class Intent:
 
 def _asset(id: str, spec: Spec) -> Asset:
     addons: dict[str, Any] = {}
-    if spec.depends_on or spec.sends_to:
-        addons[DEPENDS_ON] = DependsOn(list(spec.depends_on), capacity=list(spec.sends_to))
+    if spec.depends_on or spec.sends_to or spec.needs:
+        versions = [VersionNeed(id, str(version)) for id, version in spec.needs.items()]
+        addons[DEPENDS_ON] = DependsOn(list(spec.depends_on), list(spec.sends_to), versions)
     if spec.turndown is not None:
         addons[TURNDOWN] = spec.turndown
     if labels := {key: value for key, value in (("team", spec.team), ("tier", spec.tier)) if value}:
         addons[LABELS] = Labels(labels)
-    return thing(id, str(spec.value), addons, reads=list(spec.reads), destroys=spec.destroys)
+    return thing(
+        id,
+        str(spec.value),
+        addons,
+        reads=list(spec.reads),
+        destroys=spec.destroys,
+        versioned=spec.versioned,
+    )
 
 
 def encode(document: object) -> bytes:

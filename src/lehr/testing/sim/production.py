@@ -109,6 +109,7 @@ class Production:
         connecting: True if what an asset reads is also its connection to another one's name, an output.
         connections: the names that each value was made with, by asset id and that of the other.
         connecting_to: those that each push makes it with, by the push's id.
+        strangers: how many things exist that Lehr does not manage.
     """
 
     def __init__(self, kinds: Iterable[SimulatedType], dice: Dice, trace: Trace, fencing: Fencing) -> None:
@@ -140,6 +141,7 @@ class Production:
         self.connecting = False
         self.connections: dict[str, dict[str, str]] = {}
         self.connecting_to: dict[str, dict[str, str]] = {}
+        self.strangers = 0
         self.running: dict[str, Operation] = {}
         self.found_running: set[str] = set()
         self.detached: set[str] = set()
@@ -280,7 +282,8 @@ class Production:
     def outputs(self, id: str, observed: Any) -> dict[str, Any]:
         """The outputs of what a look has observed."""
         name = self.names.get(id)
-        return {} if observed is None or name is None else {"name": name, "neighbours": len(self.values)}
+        neighbours = len(self.values) + self.strangers
+        return {} if observed is None or name is None else {"name": name, "neighbours": neighbours}
 
     def named(self, target: Target, outcome: Outcome) -> Outcome:
         """`outcome`, with the name of what is there now."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from lehr.model.asset import Asset
+from lehr.model.decision import Decision
 from lehr.model.operation import LedgerEntry
 from lehr.model.release import Release
 from lehr.model.writes import WriteReleases
@@ -14,6 +15,9 @@ from lehr.model.writes import WriteReleases
 _NOT_CONTENT = ("lehr.AffectedClusters", "lehr.DependsOn", "lehr.Labels", "lehr.Owner")
 
 Assets = Callable[[int], Mapping[str, Asset]]
+
+_NOTICED_SECONDS = 30.0
+"""After so long, the Enforcer has noticed releases even without a notification."""
 
 
 class ReleaseJudge:
@@ -36,6 +40,7 @@ class ReleaseJudge:
         self._assets = assets
         self._ledger = ledger
         self._governance = governance
+        self._written_at = 0.0
         self._of: dict[str, list[Release]] = {}
         self._withdrawn: dict[str, float] = {}
 
@@ -46,6 +51,7 @@ class ReleaseJudge:
         if write.version != self.version or write.governance != self._governance():
             self._broken("I10", "releases were written by one who had not seen the newest")
         self.version += 1
+        self._written_at = write.at
         self._withdrawn |= {id: write.at for id in write.withdrawn if id not in self._withdrawn}
         for release in write.releases:
             self._of.setdefault(release.asset, []).append(release)
@@ -89,6 +95,19 @@ class ReleaseJudge:
             if all(self.same(name, base, governing) for name in names):
                 return governing
         return min(base, governing)
+
+    def decided(self, decision: Decision) -> None:
+        """I10: a turn that knows of the last release has no content beyond it."""
+        id = decision.asset
+        if self._written_at + _NOTICED_SECONDS < decision.at and self.governs(id):
+            allowed = self.content(id, self._last_with(id, decision.governing))
+            if decision.content > allowed:
+                what = f"decision on {id} has content {decision.content}, and it is released to {allowed}"
+                self._broken("I10", what)
+
+    def _last_with(self, id: str, governing: int) -> int:
+        """The last incarnation up to `governing` that has an asset; it is enforced as that has it."""
+        return next((at for at in range(governing, 0, -1) if id in self._assets(at)), governing)
 
     def allows(self, id: str, content: int) -> bool:
         """Whether a governed asset may be pushed from incarnation `content` (I10)."""

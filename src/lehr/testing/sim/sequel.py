@@ -7,7 +7,7 @@ In a world at rest, one cause has one effect: an asset that does not settle agai
 from __future__ import annotations
 
 from lehr.control.messages import Retry
-from lehr.testing.sim import people, removal_encounters
+from lehr.testing.sim import people, removal_encounters, timely_encounters
 from lehr.testing.sim.dice import Dice
 from lehr.testing.sim.final_phase import blocking_controls, come_to_rest, settle
 from lehr.testing.sim.random_harness import RandomHarness, Step
@@ -29,8 +29,9 @@ def has_sequel(seed: int) -> bool:
 def encounters_of(seed: int) -> list[Step]:
     """The events in the sequel of `seed`, in this order."""
     dice = Dice(seed ^ _SALT ^ 1)
-    removal = Dice(seed ^ _SALT ^ 2).pick(removal_encounters.ENCOUNTERS)
-    return [*(dice.pick(ENCOUNTERS) for _ in range(_ENCOUNTERS)), dice.pick(LAST), removal]
+    others = [*removal_encounters.ENCOUNTERS, *timely_encounters.ENCOUNTERS]
+    last = Dice(seed ^ _SALT ^ 2).pick(others)
+    return [*(dice.pick(ENCOUNTERS) for _ in range(_ENCOUNTERS)), dice.pick(LAST), last]
 
 
 async def play(harness: RandomHarness) -> bool:

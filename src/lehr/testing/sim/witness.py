@@ -436,6 +436,8 @@ class Witness(WitnessedState):
             self.broken("I1", f"decision on {id} is governed by {decision.governing}, which does not exist")
         if decision.content > decision.governing and "pin" not in decision.evidence:
             self.broken("I1", f"decision on {id} has content {decision.content} of the future")
+        if "pin" not in decision.evidence and not self.jumped:
+            self.releases.decided(decision)
         if not condition.status.settled and not (condition.message and condition.unblock):
             self.broken("I8", f"{id} is {condition.status} {condition.reason}, and that is all")
         if before is not None and before.condition.key() == condition.key() and not self._came_back(id):
