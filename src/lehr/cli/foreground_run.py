@@ -24,6 +24,7 @@ from lehr.cli.shutdown import EndedError, Ending
 from lehr.cli.stored import named_store
 from lehr.control.activity_log import MINUTE, Level
 from lehr.control.plane import GRACE_SECONDS, ControlPlane, NotPublishableError, Parts
+from lehr.control.service_manager import ServiceManager, notified
 from lehr.control.state_folder import UNUSED
 from lehr.enforce.plugin_errors import one_line
 from lehr.model.attempt import Attempt, Publication
@@ -60,16 +61,21 @@ async def run_on(
     Raises:
         LehrError: it cannot start, or the store is broken.
     """
+    manager = ServiceManager()
     with contextlib.suppress(EndedError):
-        async with _plane(deployment, ended) as (plane, _parts):
+        async with (
+            _plane(deployment, ended) as (plane, _parts),
+            notified(manager, plane, SystemClock()),
+        ):
             await ended.unless(plane.start())
             report(f"enforcing partition {plane.partition}; state in {deployment.state}")
-            looking = None if hangup is None else asyncio.create_task(_look_when(hangup, plane))
+            looking = None if hangup is None else asyncio.create_task(_look_when(hangup, plane, manager))
             reporting = asyncio.create_task(_report_changes(plane))
             try:
                 async with _answering(plane, deployment, listen, secret, names):
                     await ended.unless(plane.serve())
             finally:  # otherwise turns would continue on a closed store
+                manager.stop()
                 reporting.cancel()
                 if looking is not None:
                     looking.cancel()
@@ -181,12 +187,13 @@ class Hangup:
         self._event.clear()
 
 
-async def _look_when(hangup: Hangup, plane: ControlPlane) -> None:
+async def _look_when(hangup: Hangup, plane: ControlPlane, manager: ServiceManager) -> None:
     while True:
         await hangup.wait()
         report("checking the source now (SIGHUP)")
         try:
-            await plane.refresh()
+            with manager.reloading(SystemClock()):
+                await plane.refresh()
         except LehrError as error:
             report(f"the source could not be checked: {error}", "source", Level.WARNING)
         except Exception as error:  # the next signal is still handled

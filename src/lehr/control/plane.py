@@ -200,6 +200,11 @@ class ControlPlane:
         return self._tenure.enforcer
 
     @property
+    def started(self) -> bool:
+        """True once it stands by, or has made its first pass over the source."""
+        return bool(self._tasks) or self.standby not in ("", _STARTING)
+
+    @property
     def at_rest(self) -> bool:
         """As of the Enforcer; False while another process enforces."""
         return not self.standby and self.enforcer.at_rest

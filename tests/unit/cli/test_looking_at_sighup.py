@@ -9,6 +9,7 @@ import pytest
 
 from lehr.base.errors import TransientError
 from lehr.cli.foreground_run import Hangup, _look_when
+from lehr.control.service_manager import ServiceManager
 
 
 class Plane:
@@ -30,7 +31,7 @@ def test_a_look_that_fails_in_any_way_is_told_and_the_next_one_comes(
     async def main() -> None:
         hangup = Hangup()
         plane: Any = Plane(TransientError("no connection"), LookupError("a defect"))
-        looking = asyncio.create_task(_look_when(hangup, plane))
+        looking = asyncio.create_task(_look_when(hangup, plane, ServiceManager({})))
         for _ in range(3):
             await asyncio.sleep(0)
             hangup()
