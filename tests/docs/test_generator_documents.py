@@ -15,6 +15,7 @@ from tests.snapshots import MemorySnapshot
 
 ROOT = Path(__file__).resolve().parents[2]
 REFERENCE = (ROOT / "docs" / "reference" / "diagnostics.md").read_text()
+TEMPLATES = (ROOT / "docs" / "how-to" / "use-templates.md").read_text()
 HOW_TO = (ROOT / "docs" / "how-to" / "write-a-generator.md").read_text()
 
 
@@ -47,3 +48,28 @@ def test_the_generator_of_the_how_to_runs() -> None:
     assert set(made.assets) == {"web/config", "web/process"}
     process = made.assets[AssetId("web/process")].document()
     assert process["addons"]["lehr.Owner"]["team"] == "web"
+
+
+def test_the_template_of_the_how_to_is_rendered() -> None:
+    blocks = dict(re.findall(r"^```\w+\n# (\S+)\n(.*?)^```", TEMPLATES, re.MULTILINE | re.DOTALL))
+    made = generate({"lehr.yaml": "partition: test\n", **blocks})
+    assert made.diagnostics == ()
+    assert (
+        made.assets[AssetId("nginx/shop")].document()["payload"]["content"]
+        == """\
+server {
+    listen 80;
+    server_name shop.example www.shop.example;
+    location / {
+        proxy_pass http://127.0.0.1:8500;
+    }
+    location /api {
+        proxy_pass http://127.0.0.1:8510;
+    }
+}
+"""
+    )
+    nameless = {**blocks, "vhosts/shop.yaml": "name: shop\nproxy: {}\n"}
+    (problem,) = generate({"lehr.yaml": "partition: test\n", **nameless}).diagnostics
+    shown = f"error[{problem.code}]: {problem.what} --> {problem.at} = why: {problem.why}"
+    assert shown in re.sub(r"\s+", " ", TEMPLATES)

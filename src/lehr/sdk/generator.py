@@ -181,28 +181,37 @@ class Declaration(msgspec.Struct, frozen=True):
     Attributes:
         of: for files the glob pattern; for assets the type, or the selector as text.
         makes: for a generator over assets, the types of the assets that it yields.
+        templates: glob pattern of the templates that it may render (`lehr.sdk.templates`); "" for none.
     """
 
     reads: Reads
     of: str
     makes: tuple[str, ...] = ()
+    templates: str = ""
 
 
 Function = TypeVar("Function", bound=Callable[..., Iterable[Yielded]])
 
 
-def for_each_file(pattern: str) -> Callable[[Function], Function]:
+def for_each_file(pattern: str, *, templates: str = "") -> Callable[[Function], Function]:
     """The generator is called with each `SourceFile` whose path matches `pattern`.
 
     Patterns are relative to the workspace: `*` and `?` stay within one folder, `**` does not,
     `{a,b}` is either.
+
+    Args:
+        templates: pattern of the files that it may render (`lehr.sdk.templates`); a change of one of them
+            runs it again for all of its input.
     """
-    return _declare(Declaration(Reads.FILE, pattern))
+    return _declare(Declaration(Reads.FILE, pattern, templates=templates))
 
 
-def for_all_files(pattern: str) -> Callable[[Function], Function]:
-    """The generator is called once, with the list of all `SourceFile`s that match, by path."""
-    return _declare(Declaration(Reads.FILES, pattern))
+def for_all_files(pattern: str, *, templates: str = "") -> Callable[[Function], Function]:
+    """The generator is called once, with the list of all `SourceFile`s that match, by path.
+
+    `templates` is as for `for_each_file`.
+    """
+    return _declare(Declaration(Reads.FILES, pattern, templates=templates))
 
 
 def for_each_asset(
@@ -211,6 +220,7 @@ def for_each_asset(
     *,
     ids: str | Iterable[str] = (),
     labels: Mapping[str, str] | None = None,
+    templates: str = "",
 ) -> Callable[[Function], Function]:
     """The generator is called with the `AssetView` of each asset that every given part holds for.
 
@@ -221,11 +231,12 @@ def for_each_asset(
         ids: ids of the assets it reads.
         labels: labels that they have, with these values, where they are declared (addon `lehr.Labels`);
             annotations are put on later.
+        templates: as for `for_each_file`.
 
     Raises:
         ValueError: nothing is given, which never means everything; or it is not a valid selector.
     """
-    return _declare(Declaration(Reads.ASSET, _selected(type, ids, labels), _texts(makes)))
+    return _declare(Declaration(Reads.ASSET, _selected(type, ids, labels), _texts(makes), templates))
 
 
 def for_all_assets(
@@ -234,12 +245,13 @@ def for_all_assets(
     *,
     ids: str | Iterable[str] = (),
     labels: Mapping[str, str] | None = None,
+    templates: str = "",
 ) -> Callable[[Function], Function]:
     """The generator is called once, with the list of all `AssetView`s that are selected, by id.
 
     Arguments and errors are those of `for_each_asset`.
     """
-    return _declare(Declaration(Reads.ASSETS, _selected(type, ids, labels), _texts(makes)))
+    return _declare(Declaration(Reads.ASSETS, _selected(type, ids, labels), _texts(makes), templates))
 
 
 def declaration(function: object) -> Declaration | None:

@@ -10,6 +10,7 @@ import msgspec
 from lehr.base.pointers import escaped
 from lehr.model.addons import AFFECTED_CLUSTERS, LABELS, OWNER
 from lehr.sdk.generator import DeclaredAsset, SourceFile, asset
+from lehr.sdk.templates import render
 from lehr.service_models.model_input import InputProblem, Value, read, refused, rendered
 from lehr.service_models.web_service import FileName, Name
 
@@ -22,12 +23,18 @@ class Template(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     Attributes:
         path: absolute or relative to the base directory of the deployment.
         content: its text. In both, `{{name}}` is replaced with a value.
+        template: instead of `content`, the path of a Jinja2 template of the workspace.
         mode: permissions.
     """
 
     path: str
-    content: str
+    content: str | None = None
+    template: str | None = None
     mode: str = "0644"
+
+    def __post_init__(self) -> None:
+        if (self.content is None) == (self.template is None):
+            raise ValueError("a file needs either `content` or `template`")
 
 
 class Files(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -62,7 +69,11 @@ def files(file: SourceFile) -> Iterator[DeclaredAsset]:
         prefix = f"{spec.name}/{place}" if place else spec.name
         for key, template in spec.files.items():
             payload: dict[str, Any] = {"mode": template.mode}
+            if template.template is not None:
+                payload["content"] = render(template.template, **values)
             for part, text in (("path", template.path), ("content", template.content)):
+                if text is None:
+                    continue
                 try:
                     payload[part] = rendered(text, values)
                 except LookupError as error:

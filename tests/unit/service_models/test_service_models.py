@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from lehr.sdk.generator import DeclaredAsset, SourceFile, UnreadableFileError
+from lehr.sdk.templates import provided
 from lehr.service_models import modelled
 
 SERVICE = """\
@@ -218,3 +219,21 @@ def test_all_that_is_wrong_is_told_at_once() -> None:
 def test_a_mapping_is_asked_for_where_there_is_none() -> None:
     assert problems("[model]")[0][0] == "it has no `model`"
     assert problems("model: service\nname: x\ncommand: [x]\nplaces: [eu]\n")[0][1] == 4
+
+
+def test_a_file_is_rendered_from_a_template_with_the_values_of_its_place() -> None:
+    text = FILES.replace('content: "{{name}} says {{word}}"', "template: templates/motd.j2")
+    with provided(
+        {"templates/motd.j2": b"{% if word == 'hello' %}{{ name }}{% else %}{{ place }}{% endif %}"}
+    ):
+        made = assets(text)
+    assert [made[f"hosts/{place}/motd"].payload["content"] for place in ("eu", "us")] == ["hosts", "us"]
+    with provided({"templates/motd.j2": b"{{ missing }}"}), pytest.raises(UnreadableFileError) as caught:
+        assets(text)
+    assert str(caught.value.diagnostics[0].at) == "templates/motd.j2:1:4"
+
+
+def test_a_file_has_either_content_or_a_template() -> None:
+    for given in ("template: t, content: x", "mode: '0600'"):
+        with pytest.raises(UnreadableFileError, match="either `content` or `template`"):
+            assets(FILES.replace('content: "{{name}} says {{word}}"', given).replace(', mode: "0600"', ""))

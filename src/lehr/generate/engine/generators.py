@@ -13,6 +13,7 @@ from lehr.generate.engine.assembly import ALL, Assembly, Unit
 from lehr.generate.engine.records import output_of
 from lehr.generate.engine.runs import Run
 from lehr.generate.engine.schedule import Generator, generator_of, in_order
+from lehr.generate.engine.templates import Templates
 from lehr.generate.outcome.globs import matcher
 from lehr.generate.outcome.output import Output
 from lehr.generate.outcome.problem_list import too_large
@@ -66,11 +67,13 @@ class Generators:
         self._functions: list[Generator] = []
         self._unordered: list[Diagnostic] = []
         self._ran: set[str] = set()
+        self._templates = Templates(fetch)
 
     @property
     def patterns(self) -> list[str]:
         """Those of the files that generators read, as of the last call of `generate`."""
-        return [generator.found.declaration.of for generator in self._ordered if generator.over_files]
+        found = [generator.found.declaration.of for generator in self._ordered if generator.over_files]
+        return found + [pattern for item in self._ordered if (pattern := item.found.declaration.templates)]
 
     @property
     def ordered(self) -> Sequence[Generator]:
@@ -78,12 +81,16 @@ class Generators:
         return [generator for generator in self._ordered if generator.rule is None]
 
     def code_digest(self, generator: Generator) -> str:
-        """Digest of all code that its output depends on, and of the declared types."""
-        return self._code_digests[generator.name]
+        """Digest of all code and templates that its output depends on, and of the declared types."""
+        code = self._code_digests[generator.name]
+        if not generator.found.declaration.templates:
+            return code
+        return digest_all((code, *(part for item in self._templates.ids(generator).items() for part in item)))
 
     def code_of(self, generator: Generator) -> dict[str, bytes]:
-        """Source of its module and of all modules that it may import."""
-        return {path: self._code[path] for path in generator.uses}
+        """Source of its module and of all modules that it may import, and its templates."""
+        code = {path: self._code[path] for path in generator.uses}
+        return code | self._templates.contents(generator)
 
     def paths_of(self, generator: Generator, item: str, files: Iterable[str]) -> list[str]:
         """Paths of the files passed to it for an item."""
@@ -141,15 +148,17 @@ class Generators:
         imported = [path for path in sorted(classes) if path not in code]
         modules = {path: files[path] for path in (*imported, *sorted(code))}
         fresh = self._read_code(modules, types, frozenset(imported))
+        restyled = self._templates.update(self.ordered, files, dirty)
         for generator in self._ordered:
             if generator.over_files:
-                inputs = self._known_items(generator, fresh)
-                inputs |= self._file_inputs(generator, files, dirty, fresh)
+                whole = fresh or generator.name in restyled
+                inputs = self._known_items(generator, whole)
+                inputs |= self._file_inputs(generator, files, dirty, whole)
                 self._update(generator, inputs, files)
         reloaded = self._load_policies(types)
         for generator in self._ordered:
             if not generator.over_files:
-                whole = fresh or generator.name in reloaded or generator.name not in self._ran
+                whole = fresh or generator.name in reloaded | restyled or generator.name not in self._ran
                 inputs = self._known_items(generator, whole) | self._asset_inputs(generator, whole)
                 self._update(generator, inputs, files)
         self._ran = {generator.name for generator in self._ordered}
@@ -214,7 +223,7 @@ class Generators:
         self, generator: Generator, files: Mapping[str, FileEntry], dirty: set[str], fresh: bool
     ) -> Inputs:
         matches = matcher(generator.found.declaration.of)
-        code = self._code_digests[generator.name]
+        code = self.code_digest(generator)
         if generator.found.declaration.reads is Reads.FILES:
             if not fresh and not any(map(matches, dirty)):
                 return {}
@@ -231,7 +240,7 @@ class Generators:
 
     def _asset_inputs(self, generator: Generator, fresh: bool) -> Inputs:
         assembly, wanted = self._assembly, generator.wants()
-        code = self._code_digests[generator.name]
+        code = self.code_digest(generator)
         if generator.found.declaration.reads is Reads.ASSETS:
             if not fresh and not assembly.touched:
                 return {}

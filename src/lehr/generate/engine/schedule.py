@@ -106,11 +106,14 @@ def _reads_of(one: Generator, other: Generator) -> bool:
 def _problems(generator: Generator, registry: Registry) -> list[Diagnostic]:
     declaration = generator.found.declaration
     problems = []
-    if generator.over_files:
-        reason = glob_problem(declaration.of)
+    patterns = [declaration.of] if generator.over_files else []
+    patterns += [declaration.templates] if declaration.templates else []
+    for pattern in patterns:
+        reason = glob_problem(pattern)
         if reason is not None:
-            what = f"{generator.name} reads files with a pattern that is not valid: {quoted(declaration.of)}"
+            what = f"{generator.name} reads files with a pattern that is not valid: {quoted(pattern)}"
             problems.append(_problem(generator, what, reason, "fix the pattern"))
+    if generator.over_files:
         return problems
     reads = generator.selector.types
     for type_name in (*reads, *declaration.makes):

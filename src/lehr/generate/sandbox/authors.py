@@ -31,6 +31,7 @@ from lehr.sdk.generator import (
     UnreadableFileError,
     declaration,
 )
+from lehr.sdk.templates import provided
 from lehr.sdk.types import DeclaredClass, declaration_of, declared_classes
 
 Argument = SourceFile | AssetView | list[SourceFile] | list[AssetView]
@@ -114,6 +115,7 @@ class WrongYieldError(Exception):
         self.line = line
 
 
+_PYTHON = ".py"
 _MESSAGE = 500
 _FRAMING = 40  # bytes of a record in an answer in addition to its content
 _DIGITS = bytes(48 if chr(byte).isdecimal() else 32 for byte in range(256))
@@ -173,11 +175,12 @@ def call_each(
     Stops after an answer that is not repeatable: a call that overran a limit once would do so again.
     """
     function = getattr(_import(path, code), name)
-    for argument in arguments:
-        answer = _call(path, name, function, argument, code, limits)
-        send(_encode(answer))
-        if not answer.repeatable:
-            return
+    with provided({path: content for path, content in code.items() if not path.endswith(_PYTHON)}):
+        for argument in arguments:
+            answer = _call(path, name, function, argument, code, limits)
+            send(_encode(answer))
+            if not answer.repeatable:
+                return
 
 
 def _call(
@@ -301,7 +304,7 @@ class _Finder(MetaPathFinder, Loader):
     """Imports modules from the snapshot, with lower precedence than installed ones."""
 
     def __init__(self, code: Mapping[str, bytes]) -> None:
-        self._paths = {PurePosixPath(path).stem: path for path in code}
+        self._paths = {PurePosixPath(path).stem: path for path in code if path.endswith(_PYTHON)}
         self._code = code
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
