@@ -16,6 +16,7 @@ import msgspec
 
 from lehr.base.blocking import Blocking
 from lehr.base.errors import TransientError
+from lehr.base.gathered import Gathered
 from lehr.base.log import Log
 from lehr.base.real_paths import real_entry, real_target
 from lehr.base.text import writable
@@ -69,6 +70,10 @@ class Register(Protocol):
         """The holder of each of `names` that is held; `ours` as seen by `owner`."""
         ...
 
+    def holding(self, owner: Owner, names: Mapping[AssetId, Collection[str]]) -> set[AssetId]:
+        """The assets that hold all of their `names`."""
+        ...
+
     def take(
         self,
         owner: Owner,
@@ -110,6 +115,12 @@ def refused(
     return {
         name: holder for name, holder in holders.items() if not (holder.ours and holder.asset in yielding)
     }
+
+
+def holding(holders: Mapping[str, Holder], names: Mapping[AssetId, Collection[str]]) -> set[AssetId]:
+    """As `Register.holding`, where these are the holders."""
+    ours = {name: holder.asset for name, holder in holders.items() if holder.ours}
+    return {id for id, claimed in names.items() if all(ours.get(name) == id for name in claimed)}
 
 
 def real_name(claim: str, base: Path) -> str:
@@ -173,6 +184,7 @@ class HostClaims:
         self._blocking = blocking
         self._real_name = real_name
         self._protected = protected or Protected({})
+        self._holding: dict[Partition, Gathered[Resolved, bool]] = {}
 
     def _owner(self, partition: Partition) -> Owner:
         return Owner(self._store, partition, self._state)
@@ -202,10 +214,28 @@ class HostClaims:
     ) -> Sequence[Conflict]:
         owner = self._owner(partition)
         resolved, forbidden = await self._looked_at(owner, claims)
-        return forbidden or await self._take(owner, resolved, only=only, free=False, over=over)
+        if forbidden or (not only and await self._hold(owner, resolved)):
+            return forbidden
+        return await self._take(owner, resolved, only=only, free=False, over=over)
 
     async def take_free(self, partition: Partition, claims: Mapping[AssetId, Collection[str]]) -> None:
         await self._take(self._owner(partition), await self._resolved(claims), only=False, free=True)
+
+    async def _hold(self, owner: Owner, resolved: Resolved) -> bool:
+        """Whether the assets hold all of it, as nearly every asset does before a push."""
+        asking = self._holding.get(owner.partition)
+        if asking is None:
+            asking = Gathered(lambda asked: self._all_hold(owner, asked))
+            self._holding[owner.partition] = asking
+        return await _in_time(asking.ask(resolved))
+
+    async def _all_hold(self, owner: Owner, asked: Sequence[Resolved]) -> Sequence[bool]:
+        names: dict[AssetId, set[str]] = {}
+        for resolved in asked:
+            for id, claimed in resolved.items():
+                names.setdefault(id, set()).update(claimed)
+        found = await self._blocking.run(self._register.holding, owner, names)
+        return [found >= resolved.keys() for resolved in asked]
 
     async def _take(
         self, owner: Owner, resolved: Resolved, *, only: bool, free: bool, over: Collection[AssetId] = ()

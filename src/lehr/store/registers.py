@@ -41,14 +41,15 @@ class Registers:
                     found[name] = holder
         return found
 
+    def holding(self, owner: Owner, names: _Names) -> set[AssetId]:
+        return set.intersection(*(register.holding(owner, names) for register in self._registers))
+
     def take(
         self, owner: Owner, names: _Names, *, only: bool, free: bool, over: Collection[AssetId] = ()
     ) -> dict[str, Holder]:
         wanted = [name for claimed in names.values() for name in claimed]
         # Read all before changing any: most refusals, and an unreachable register, show here.
         before = [register.holders(owner, wanted) for register in self._registers]
-        if not only and all(_holds(found, names) for found in before):
-            return {}  # the case before nearly every push
         others = {name: holder for found in before for name, holder in refused(found, names, over).items()}
         if others and not free:
             return others
@@ -110,15 +111,6 @@ class Registers:
                     register.take(owner, moved, only=False, free=True, over=names)
             except LehrError as error:
                 log.warning("claims that were refused are not given back", error=str(error))
-
-
-def _holds(found: _Holders, names: _Names) -> bool:
-    """Whether each asset holds its names already."""
-    return all(
-        (holder := found.get(name)) is not None and holder.ours and holder.asset == id
-        for id, claimed in names.items()
-        for name in claimed
-    )
 
 
 def _among(names: _Names, those: Collection[str], *, inside: bool = True) -> dict[AssetId, list[str]]:

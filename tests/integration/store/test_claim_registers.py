@@ -117,6 +117,9 @@ class Late:
     def holders(self, owner: Owner, names: Collection[str]) -> dict[str, Holder]:
         return {}
 
+    def holding(self, owner: Owner, names: Mapping[AssetId, Collection[str]]) -> set[AssetId]:
+        return set()
+
     def take(
         self,
         owner: Owner,

@@ -24,6 +24,9 @@ from lehr.plugins.file.payload import FENCED, TEMPORARY
 MOST_READ = 1 << 20
 """Bytes that `look` reads at most: more than any asset can hold."""
 
+ANYONE = (-1, -1)
+"""Uid and gid of an entry whose owner does not matter."""
+
 _CHUNK = 1 << 18
 
 _TRIES = 8
@@ -174,6 +177,8 @@ def replace(
 
 def change_owner(descriptor: int, owner: tuple[int, int]) -> None:
     """Change the uid and gid of an open entry; -1 for any."""
+    if owner == ANYONE:
+        return
     status = os.fstat(descriptor)
     if owner[0] not in (-1, status.st_uid) or owner[1] not in (-1, status.st_gid):
         os.fchown(descriptor, *owner)
@@ -217,11 +222,11 @@ def _create_locked(temporary: str) -> int:
     with the process. Never writes to a file that another program put there, as that program may hold it open.
     """
     for _ in range(_TRIES):
-        remove_leftover(temporary)
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
         try:
             descriptor = os.open(temporary, flags, 0o600)
         except FileExistsError:
+            remove_leftover(temporary)
             continue
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

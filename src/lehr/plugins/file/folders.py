@@ -10,7 +10,7 @@ from lehr.sdk.protected import Protected
 
 
 def make_folder(protected: Protected, path: str, *, always: bool) -> None:
-    """Make sure that the folder of `path` exists.
+    """Make sure that the folder of `path` exists. Whether `path` may be changed is asked with it open.
 
     Args:
         always: create it, and those above it, if it does not exist.
@@ -19,10 +19,12 @@ def make_folder(protected: Protected, path: str, *, always: bool) -> None:
         StalledError: it is protected, or does not exist and must not be created.
     """
     directory = os.path.dirname(path)
+    if os.path.isdir(directory):
+        return
     require_unprotected(protected, path, real_entry(path))
     if always:
         os.makedirs(directory, exist_ok=True)
-    elif not os.path.isdir(directory):
+    else:
         raise StalledError(
             f"directory {directory} does not exist",
             code="FIL108",

@@ -15,7 +15,7 @@ import psycopg
 from lehr.base.errors import LehrError, StalledError, TransientError
 from lehr.model.asset import AssetId, Partition
 from lehr.sdk.claims import Holder, NoRegisterError
-from lehr.store.claims import Claimed, Owner, refused
+from lehr.store.claims import Claimed, Owner, holding, refused
 from lehr.store.postgres.address import REGISTER, Address
 from lehr.store.postgres.connections import Connection, Connector, alive
 from lehr.store.postgres.errors import message_of, translated
@@ -82,6 +82,9 @@ class ClaimTable:
     def holders(self, owner: Owner, names: Collection[str]) -> dict[str, Holder]:
         with self._session() as db:
             return self._holders(db, owner, names)
+
+    def holding(self, owner: Owner, names: Mapping[AssetId, Collection[str]]) -> set[AssetId]:
+        return holding(self.holders(owner, [name for claimed in names.values() for name in claimed]), names)
 
     def take(
         self,

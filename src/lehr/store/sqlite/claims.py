@@ -17,7 +17,7 @@ from pathlib import Path
 from lehr.base.errors import TransientError, raised_as
 from lehr.model.asset import AssetId, Partition
 from lehr.sdk.claims import Holder, NoRegisterError
-from lehr.store.claims import Claimed, Owner, refused
+from lehr.store.claims import Claimed, Owner, holding, refused
 
 _BUSY_SECONDS = 5.0
 _TABLE = """CREATE TABLE IF NOT EXISTS claim (
@@ -56,6 +56,9 @@ class ClaimFile:
     def holders(self, owner: Owner, names: Collection[str]) -> dict[str, Holder]:
         with self._transaction("DEFERRED") as db:
             return self._holders(db, owner, names)
+
+    def holding(self, owner: Owner, names: Mapping[AssetId, Collection[str]]) -> set[AssetId]:
+        return holding(self.holders(owner, [name for claimed in names.values() for name in claimed]), names)
 
     def take(
         self,
