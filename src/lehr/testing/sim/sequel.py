@@ -29,9 +29,9 @@ def has_sequel(seed: int) -> bool:
 def encounters_of(seed: int) -> list[Step]:
     """The events in the sequel of `seed`, in this order."""
     dice = Dice(seed ^ _SALT ^ 1)
-    others = [*removal_encounters.ENCOUNTERS, *timely_encounters.ENCOUNTERS]
-    last = Dice(seed ^ _SALT ^ 2).pick(others)
-    return [*(dice.pick(ENCOUNTERS) for _ in range(_ENCOUNTERS)), dice.pick(LAST), last]
+    removal = Dice(seed ^ _SALT ^ 2).pick(removal_encounters.ENCOUNTERS)
+    timely = Dice(seed ^ _SALT ^ 3).pick(timely_encounters.ENCOUNTERS)
+    return [*(dice.pick(ENCOUNTERS) for _ in range(_ENCOUNTERS)), dice.pick(LAST), removal, timely]
 
 
 async def play(harness: RandomHarness) -> bool:
