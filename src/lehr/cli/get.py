@@ -11,11 +11,11 @@ from lehr.cli import formatting
 from lehr.cli.asset_query import AssetQuery, check, matching, query_options, show_intent, show_plan
 from lehr.cli.asset_watch import follow
 from lehr.cli.command import Group
-from lehr.cli.documents import of_decision, of_incarnation
+from lehr.cli.documents import of_decision
+from lehr.cli.incarnation_list import incarnations
 from lehr.cli.output import Column, Shape, bounded, show
 from lehr.cli.referrers import referrers
 from lehr.cli.stored import complete_asset, incarnation_option, list_options, open_reading
-from lehr.model.incarnation import Incarnation
 from lehr.model.operation import Operation
 from lehr.model.selector import Selector, parse_selector
 from lehr.query.asset_rows import Row, known_asset, parse_status, rows
@@ -113,6 +113,7 @@ def assets(
 
 
 get.add_command(referrers)
+get.add_command(incarnations)
 
 
 @get.command()
@@ -128,34 +129,6 @@ def orphans(selector: str | None, limit: int | None, form: str) -> None:
     with open_reading() as reading:
         shown = bounded(find(reading, _parsed(selector)), limit, "orphans")
         show(form, shown, _rows_shape(reading), nothing="no orphans")
-
-
-@get.command()
-@list_options(20)
-def incarnations(limit: int, form: str) -> None:
-    """List incarnations, newest first.
-
-    Examples:
-        lehr get incarnations
-        lehr get incarnations --limit 1 -o json
-    """
-    with open_reading() as reading:
-        now = reading.now
-        columns: list[Column[Incarnation]] = [
-            Column("name", lambda item: item.name),
-            Column("age", lambda item: formatting.age(item.created_at, now), narrow=True),
-            Column("created", lambda item: formatting.moment(item.created_at) or "", wide=True),
-            Column("assets", lambda item: str(item.assets)),
-            Column("added", lambda item: str(item.added)),
-            Column("changed", lambda item: str(item.changed)),
-            Column("removed", lambda item: str(item.removed)),
-            Column("digest", lambda item: item.digest, wide=True),
-            Column("revision", lambda item: _revision(item, 12), narrow=True),
-            Column("revision", lambda item: _revision(item, None), wide=True),
-            Column("acknowledged", _acknowledged, wide=True),
-        ]
-        found = reading.intent.incarnations(reading.partition, limit)
-        show(form, found, Shape(columns, of_incarnation, lambda item: item.name), nothing="no incarnations")
 
 
 @get.command()
@@ -246,14 +219,3 @@ def _parsed(selector: str | None) -> Selector | None:
 
 def _known(reading: Reading, asset: str) -> Any:
     return known_asset(reading, asset)[0].id
-
-
-def _revision(item: Any, most: int | None) -> str:
-    """Revisions of the source that contains `lehr.yaml`, and of those it declares, by name."""
-    declared = [source for source in item.sources if source.folder]
-    names = [f"{source.folder.rpartition('/')[2]} {source.revision[:most]}" for source in declared]
-    return ", ".join([item.sources[0].revision[:most], *names]) if item.sources else "-"
-
-
-def _acknowledged(item: Incarnation) -> str:
-    return "; ".join(f"{held.code} {held.subject}: {held.reason}" for held in item.acknowledged) or "-"

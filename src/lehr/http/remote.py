@@ -32,6 +32,7 @@ from lehr.model.writes import Prune, Pruned, Write
 from lehr.query.asset_pages import Cursor, FilterPlan, Page, Wanted, page, parse_cursor
 from lehr.query.blame_values import Blame
 from lehr.query.explain import NumberedDecision
+from lehr.query.incarnations import IntentVersion
 from lehr.query.partition_view import Reading
 from lehr.query.referrers import Referrer
 from lehr.sdk.store import WHOLE, DamagedOperation, Head, Imported, Row, Span, Standing, row_of
@@ -114,6 +115,10 @@ class RemoteIntent(_Remote):
 
     def incarnations(self, partition: Partition, limit: int) -> list[Incarnation]:
         return self._newest(partition, "incarnations", Incarnation, limit)
+
+    def intent_versions(self, partition: Partition, limit: int) -> list[IntentVersion]:
+        """As `lehr.query.incarnations.versions`, which needs data on the server's disk."""
+        return self._newest(partition, "history", IntentVersion, limit)
 
     def require_kept(self, partition: Partition, sequence: int) -> None:
         if self.incarnation(partition, sequence) is not None:

@@ -38,6 +38,7 @@ from lehr.query.blame import blame
 from lehr.query.blame_values import Blame
 from lehr.query.compare import Comparison, compare
 from lehr.query.filters import Filter
+from lehr.query.incarnations import IntentVersion, versions
 from lehr.query.partition_view import Reading
 from lehr.query.referrers import Referrer, behind_at, behind_now, referrers
 
@@ -72,6 +73,17 @@ def _partition(question: Question, asked: OfPartition) -> Representation:
 @RESOURCES.read_by("incarnations", "Incarnations that are kept, newest first.", OfLatest, list[Incarnation])
 def _incarnations(reading: Reading, asked: OfLatest) -> list[Incarnation]:
     return reading.intent.incarnations(reading.partition, asked.limit)
+
+
+@RESOURCES.answered_by(
+    "history",
+    "Incarnations with their commits, newest first; before them the newest commit, if it was refused.",
+    OfLatest,
+    list[IntentVersion],
+)
+def _history(question: Question, asked: OfLatest) -> Representation:
+    reading = question.reading(asked.partition)
+    return Representation(lambda: versions(reading, asked.limit, question.installation.history))
 
 
 class OfIncarnation(OfPartition, frozen=True):

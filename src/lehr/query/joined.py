@@ -15,6 +15,11 @@ from lehr.sdk.source import FileEntry
 class Past(Protocol):
     """A revision of a source that an incarnation was made from."""
 
+    @property
+    def commit(self) -> Commit | None:
+        """The commit that the revision is; None if it is not one."""
+        ...
+
     def files(self) -> Mapping[str, FileEntry]:
         """All its files by path."""
         ...
@@ -46,6 +51,10 @@ class _Joined:
     def __init__(self, parts: Mapping[str, Past]) -> None:
         self._parts = parts
         self._files: dict[str, FileEntry] | None = None
+
+    @property
+    def commit(self) -> Commit | None:
+        return self._parts[""].commit if "" in self._parts else None
 
     def files(self) -> Mapping[str, FileEntry]:
         if self._files is None:

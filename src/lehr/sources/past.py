@@ -56,6 +56,10 @@ class PastRevision:
         self._path = "" if self._commit is None else _path(revision.source, self._commit)
         self._snapshot = TreeSnapshot(revision, mirror.root(target, self._path), mirror.reader)
 
+    @property
+    def commit(self) -> Commit | None:
+        return None if self._commit is None else _commit(self._commit)
+
     def files(self) -> Mapping[str, FileEntry]:
         return self._snapshot.files()
 
@@ -81,17 +85,26 @@ class PastRevision:
 
 
 def past_revision(state: Path, revision: SourceRevision) -> PastRevision | None:
-    """The kept `revision` in the state folder `state`; None if it was not kept.
+    """The stored `revision` in the state folder `state`; None if it is not stored.
+
+    A refused commit is not kept, but it remains in the mirror until git collects it.
 
     Raises:
         StalledError: the kept data is damaged.
     """
     for folder in sorted((state / _MIRRORS).glob("*.git")):
         mirror = Mirror(folder)
-        target = mirror.kept(revision.revision)
+        target = mirror.kept(revision.revision) or _fetched(mirror, revision.revision)
         if target is not None:
             return PastRevision(mirror, revision, target)
     return None
+
+
+def _fetched(mirror: Mirror, revision: str) -> str | None:
+    try:
+        return revision if pygit2.Oid(hex=revision) in mirror.repository else None
+    except ValueError:
+        return None  # not a commit, but a version, for example
 
 
 def _as_commit(found: pygit2.Object) -> pygit2.Commit | None:

@@ -25,6 +25,10 @@ class Kept:
     def __init__(self, whose: str) -> None:
         self.whose = whose
 
+    @property
+    def commit(self) -> Commit | None:
+        return Commit(self.whose, "", 0.0, "")
+
     def files(self) -> Mapping[str, FileEntry]:
         return {path: FileEntry(path, self.whose + path, 1) for path in ("a", "deep/b")}
 
@@ -57,6 +61,7 @@ def test_each_file_is_read_from_its_own_source() -> None:
 def test_who_changed_a_line_is_asked_of_its_own_source() -> None:
     past = history("1", "2", "3")
     assert past is not None
+    assert past.commit == Commit("1", "", 0.0, "")
     assert past.last_change("a", 7) == Commit("1", "a", 7.0, "")
     assert past.last_change("sources/shared-rows/deep/b", 7) == Commit("3", "deep/b", 7.0, "")
 

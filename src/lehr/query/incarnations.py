@@ -1,0 +1,54 @@
+"""Incarnations with the commits that they were made from, and the newest commit if it was refused."""
+
+from __future__ import annotations
+
+import msgspec
+
+from lehr.base.diagnostics import Diagnostic, errors
+from lehr.base.moments import Moment
+from lehr.model.attempt import Publication
+from lehr.model.incarnation import Incarnation, SourceRevision
+from lehr.model.provenance import Commit
+from lehr.query.joined import History
+from lehr.query.partition_view import Reading
+
+
+class IntentVersion(msgspec.Struct, frozen=True):
+    """A version of intent.
+
+    Attributes:
+        at: wall-clock seconds when it was published or refused.
+        incarnation: None for a refused version.
+        sources: the revisions that it was made from, that of `lehr.yaml` first.
+        commit: the commit that the first revision names; None if it names none that is still stored.
+        problems: the errors for which it was refused.
+    """
+
+    at: Moment
+    incarnation: Incarnation | None
+    sources: tuple[SourceRevision, ...]
+    commit: Commit | None = None
+    problems: tuple[Diagnostic, ...] = ()
+
+
+def versions(reading: Reading, limit: int, history: History) -> list[IntentVersion]:
+    """The versions of intent, newest first.
+
+    Args:
+        limit: of incarnations. Of refused versions, only one that is newer than all of them is known.
+    """
+    incarnations = reading.intent.incarnations(reading.partition, limit)
+    found = [
+        IntentVersion(item.created_at, item, item.sources, _commit(item.sources, history))
+        for item in incarnations
+    ]
+    last = reading.records.attempt(reading.partition)
+    if last is None or last.publication is not Publication.REFUSED:
+        return found
+    commit = _commit(last.sources, history)
+    return [IntentVersion(last.at, None, last.sources, commit, tuple(errors(last.diagnostics))), *found]
+
+
+def _commit(sources: tuple[SourceRevision, ...], history: History) -> Commit | None:
+    past = history(sources[0]) if sources else None
+    return None if past is None else past.commit
