@@ -30,7 +30,7 @@ colours where `NO_COLOR` is set. Nothing is asked off a terminal.
 | 0 | fine |
 | 1 | an error, or what was asked for did not come true |
 | 2 | the call itself is wrong |
-| 3 | there are differences (with `--exit-code`) |
+| 3 | there are differences (with `--exit-code`); no service is active (`lehr service status`) |
 | 130 | interrupted with Ctrl-C |
 | 141 | the reader of the output has gone |
 

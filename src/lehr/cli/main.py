@@ -36,6 +36,7 @@ SECTIONS: Mapping[str, Mapping[str, Lazy]] = {
         "promote": Lazy("lehr.cli.promote:promote", "Promote an incarnation of one partition to another."),
         "run": Lazy("lehr.cli.run:run", "Bring production to its intended state and keep it there."),
         "stop": Lazy("lehr.cli.stop:stop", "Stop the active `lehr run`, and on request all processes."),
+        "service": Lazy("lehr.cli.service:service", "Run `lehr run` as a service of systemd."),
         "demo": Lazy("lehr.cli.demo:demo", "Run a narrated example."),
     },
     "Inspect": {
