@@ -34,7 +34,8 @@ class Gathered(Generic[K, A]):
         try:
             while self._waiting:
                 asked, self._waiting = self._waiting, []
-                await self._answer([item for item in asked if not item[1].done()])
+                if still := [item for item in asked if not item[1].done()]:
+                    await self._answer(still)
         finally:
             self._work = None
 

@@ -68,7 +68,12 @@ def test_one_who_no_longer_waits_takes_no_answer_from_the_others() -> None:
         impatient.cancel()
         with pytest.raises(asyncio.CancelledError):
             await impatient
+        left = asyncio.create_task(gathered.ask(3))
+        await asyncio.sleep(0)
+        left.cancel()
         calls.may_answer.set()
         assert await patient == 4
+        assert await gathered.ask(4) == 8
+        assert calls.asked == [[1, 2], [4]], "nothing is asked for those who have left"
 
     asyncio.run(main())

@@ -34,8 +34,8 @@ def install(
         lehr service install --user ~/shop
 
     The service uses the state of the workspace, and continues where `lehr run` stopped; stop that one
-    first. If you call it again, it restarts the service only if its unit has changed. No supervised process
-    is restarted. Variables that are secret, such as LEHR_STORE, belong in the file that the unit names as
+    first. Running it again restarts the service only if its unit has changed. Supervised processes are
+    never restarted. Variables that are secret, such as LEHR_STORE, belong in the file that the unit names as
     EnvironmentFile.
     """
     from lehr.cli.service.service_command import service_unit

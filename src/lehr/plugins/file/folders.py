@@ -10,7 +10,7 @@ from lehr.sdk.protected import Protected
 
 
 def make_folder(protected: Protected, path: str, *, always: bool) -> None:
-    """Make sure that the folder of `path` exists. Whether `path` may be changed is asked with it open.
+    """Make sure that the folder of `path` exists. Callers check `path` again once they hold it open.
 
     Args:
         always: create it, and those above it, if it does not exist.
