@@ -11,7 +11,8 @@ from types import ModuleType
 import click
 import pytest
 
-from lehr.cli.main import SECTIONS
+from lehr.cli.command import commands_of
+from lehr.cli.main import SECTIONS, cli
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -26,7 +27,7 @@ def script() -> ModuleType:
 
 
 REFERENCE = script()
-COMMANDS: list[tuple[str, click.Command]] = list(REFERENCE.commands())
+COMMANDS: list[tuple[str, click.Command]] = list(commands_of(cli))
 
 
 def examples(command: click.Command) -> list[str]:

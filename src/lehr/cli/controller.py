@@ -10,7 +10,7 @@ import click
 
 from lehr.base.errors import LehrError
 from lehr.cli.command import command
-from lehr.cli.named_server import named_server
+from lehr.cli.named_server import named_server, server_option
 from lehr.cli.run_log import Form, configure_logs, errors_logged, log_options
 from lehr.cli.shutdown import EndedError, Ending, run_until_ended
 from lehr.cli.stored import named_partition, named_store, partition_option, state_folder, state_option
@@ -40,6 +40,7 @@ _FUNCTION = "reconcile"
     help="Number of assets to reconcile at the same time.",
 )
 @partition_option
+@server_option
 @state_option
 @log_options
 def controller(target: str, types: tuple[str, ...], workers: int, verbose: bool, log_format: Form) -> None:

@@ -17,8 +17,8 @@ import click
 
 from lehr import __version__
 from lehr.base.errors import LehrError
+from lehr.cli.global_options import global_options
 from lehr.cli.lazy import Lazy, LazyGroup
-from lehr.cli.named_server import SERVER_VARIABLE, keep_server
 
 DIFFERENCES = 3
 _INTERRUPTED = 130
@@ -113,25 +113,6 @@ FOREIGN: Mapping[str, str] = {
 """Commands of kubectl, terraform, docker and nomad, and what to do in Lehr instead."""
 
 
-READING = frozenset(
-    {
-        "audit",
-        "status",
-        "why",
-        "get",
-        "describe",
-        "blame",
-        "graph",
-        "types",
-        "explain",
-        "diff",
-        "wait",
-        "controller",
-    }
-)
-"""Commands that can read from a server."""
-
-
 class Commands(LazyGroup):
     """The commands of Lehr."""
 
@@ -154,13 +135,8 @@ class Commands(LazyGroup):
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(__version__, message="%(prog)s %(version)s")
-@click.option(
-    "--server",
-    metavar="URL",
-    help="Read from the `lehr serve` at this URL instead of local state. Defaults to LEHR_SERVER.",
-)
-@click.pass_context
-def cli(ctx: click.Context, server: str | None) -> None:
+@global_options
+def cli(**_passed_on: str | None) -> None:
     """Lehr brings production to the state you declare, keeps it there, and explains every step.
 
     Examples:
@@ -168,17 +144,10 @@ def cli(ctx: click.Context, server: str | None) -> None:
         lehr why --all                           what is not as intended, and why
         lehr diff previous latest                changes of the newest incarnation
 
+    Options may be written before or after the command. `lehr COMMAND --help` lists those that it takes.
+
     Exit codes: 0 success, 1 error, 2 invalid usage, 3 differences (with --exit-code).
     """
-    command = ctx.invoked_subcommand
-    if server is not None and command not in READING:
-        raise click.UsageError(
-            f"--server only works with commands that read ({', '.join(sorted(READING))}); "
-            f"run `lehr {command}` without it, on the machine of `lehr run` or of the workspace"
-        )
-    server = server or os.environ.get(SERVER_VARIABLE)
-    if server and command in READING:
-        keep_server(ctx, server)
 
 
 def main() -> NoReturn:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import click
+from click.core import ParameterSource
 
 SERVER_VARIABLE = "LEHR_SERVER"
 
@@ -10,9 +11,37 @@ _SERVER = "lehr.server"
 """In the context of a command."""
 
 
-def keep_server(ctx: click.Context, url: str | None) -> None:
-    """Set the server that the command reads from; None for none."""
-    ctx.meta[_SERVER] = url
+def _keep(context: click.Context, _parameter: click.Parameter, url: str | None) -> None:
+    context.meta[_SERVER] = url or None
+
+
+server_option = click.option(
+    "--server",
+    metavar="URL",
+    envvar=SERVER_VARIABLE,
+    expose_value=False,
+    callback=_keep,
+    help=f"Read from the `lehr serve` at this URL instead of local state. Defaults to {SERVER_VARIABLE}.",
+)
+
+
+def settle_server(context: click.Context) -> None:
+    """Let a state that is named on the command line take precedence over a server of the environment.
+
+    Raises:
+        UsageError: both are named on the command line.
+    """
+    if not context.meta.get(_SERVER):
+        return
+    named = [name for name in ("server", "state", "store") if _written(context, name)]
+    if named[:1] != ["server"] and named:
+        context.meta[_SERVER] = None
+    elif len(named) > 1 and not context.resilient_parsing:
+        raise click.UsageError(f"--server and --{named[1]} cannot be combined", context)
+
+
+def _written(context: click.Context, name: str) -> bool:
+    return context.get_parameter_source(name) is ParameterSource.COMMANDLINE
 
 
 def named_server() -> str | None:

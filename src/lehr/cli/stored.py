@@ -13,7 +13,7 @@ import click
 
 from lehr import wiring
 from lehr.base.errors import LehrError
-from lehr.cli.named_server import SERVER_VARIABLE, keep_server, named_server
+from lehr.cli.named_server import named_server, server_option
 from lehr.cli.output import output_option
 from lehr.control.state_folder import (
     UNUSED,
@@ -106,14 +106,14 @@ def incarnation_option(help: str, default: str | None = None) -> Callable[[Funct
 
 def reading_options(*formats: str) -> Callable[[Function], Function]:
     """The options of a command that shows a part of one state: the formats of its output, and the state."""
-    return lambda function: output_option(*formats)(state_option(partition_option(function)))
+    return lambda function: output_option(*formats)(server_option(state_option(partition_option(function))))
 
 
 def list_options(limit: int | None) -> Callable[[Function], Function]:
     """The options of all lists; `limit` bounds the output unless `--all` is given."""
 
     def decorate(function: Function) -> Function:
-        function = partition_option(state_option(output_option()(function)))
+        function = partition_option(server_option(state_option(output_option()(function))))
         function = click.option(
             "--all",
             is_flag=True,
@@ -293,7 +293,6 @@ def complete_asset(ctx: click.Context, param: click.Parameter, incomplete: str) 
     """Asset ids that start with the typed text; none if the state cannot be read."""
     named = ctx.meta.get(_STATE) or os.environ.get(STATE_VARIABLE)
     ctx.meta[_STORE] = ctx.meta.get(_STORE) or os.environ.get(STORE_VARIABLE)
-    keep_server(ctx, ctx.find_root().params.get("server") or os.environ.get(SERVER_VARIABLE))
     try:
         with ctx.scope(cleanup=False), open_reading(Path(named) if named else None) as reading:
             ids = (head.id for head in reading.intent.heads(reading.partition))

@@ -11,6 +11,7 @@ from lehr.base.errors import LehrError
 from lehr.cli import formatting
 from lehr.cli.active_run import ActiveRun, active_run, seen
 from lehr.cli.command import command
+from lehr.cli.named_server import server_option
 from lehr.cli.stored import complete_asset, named_partition, open_reading, partition_option, state_option
 from lehr.model.attempt import Attempt
 from lehr.query.partition_view import Reading
@@ -49,6 +50,7 @@ Goal = Callable[["Reading"], "Unmet"]
 @click.option(
     "--allow-pinned", is_flag=True, help="Count pinned assets as converged once they match their pin."
 )
+@server_option
 @state_option
 @partition_option
 def wait(selector: str, goal: str, timeout: float, allow_pinned: bool) -> None:
