@@ -91,26 +91,39 @@ SECTIONS: Mapping[str, Mapping[str, Lazy]] = {
 """All commands, in the order in which `lehr --help` shows them."""
 
 
+_COMMIT = "In Lehr: commit the change; `lehr run` applies it. `lehr plan` shows it first."
+_RUN = "In Lehr: `lehr run` brings production to its intended state and keeps it there."
+_EDIT = "In Lehr: edit the file that declares the asset (see `lehr blame ASSET`), or use `lehr set`."
+_TURN_DOWN = "In Lehr: give the asset the addon `lehr.Turndown` and commit; absence removes nothing."
+_HOLD = "In Lehr: `lehr freeze SELECTOR` stops pushes, until `lehr unfreeze SELECTOR` allows them again."
+_LIST = "In Lehr: `lehr get assets` lists assets with their status."
+_SHOW = "In Lehr: `lehr describe ASSET` shows everything about an asset, `lehr why ASSET` explains it."
+_SERVICE = "In Lehr: `lehr service install` runs Lehr under systemd; `lehr service uninstall` removes it."
+
 FOREIGN: Mapping[str, str] = {
-    "apply": "In Lehr: commit the change; `lehr run` applies it. `lehr plan` shows it first.",
-    "deploy": "In Lehr: commit the change; `lehr run` applies it. `lehr plan` shows it first.",
-    "up": "In Lehr: `lehr run` brings production to its intended state and keeps it there.",
-    "start": "In Lehr: `lehr run` brings production to its intended state and keeps it there.",
+    **dict.fromkeys(("apply", "deploy", "patch", "replace", "update", "upgrade"), _COMMIT),
+    **dict.fromkeys(("start", "up"), _RUN),
+    **dict.fromkeys(("edit", "label", "scale"), _EDIT),
+    **dict.fromkeys(("delete", "destroy", "remove", "rm"), _TURN_DOWN),
+    **dict.fromkeys(("cordon", "drain", "hold", "uncordon"), _HOLD),
+    **dict.fromkeys(("list", "ls", "ps"), _LIST),
+    **dict.fromkeys(("info", "inspect", "show"), _SHOW),
+    **dict.fromkeys(("disable", "enable", "install", "uninstall"), _SERVICE),
     "create": "In Lehr: declare the asset in a file and commit it; `lehr init` creates a workspace.",
-    "edit": "In Lehr: edit the file that declares the asset (see `lehr blame ASSET`), or use `lehr set`.",
-    "destroy": "In Lehr: give the asset the addon `lehr.Turndown` and commit; absence removes nothing.",
-    "delete": "In Lehr: give the asset the addon `lehr.Turndown` and commit; absence removes nothing.",
-    "down": "In Lehr: give the asset the addon `lehr.Turndown` and commit; absence removes nothing.",
-    "rollout": "In Lehr: `lehr wait` waits until assets have converged; `lehr rollback` pins earlier intent.",
-    "undo": "In Lehr: `lehr rollback SELECTOR` pins the previous incarnation.",
+    "down": "In Lehr: `lehr stop --processes` stops everything; the addon `lehr.Turndown` removes an asset.",
     "history": "In Lehr: `lehr get incarnations`, `lehr get operations ASSET` and `lehr events` show it.",
     "import": "In Lehr: `lehr adopt` drafts intent from what exists; `lehr run` adopts what matches it.",
+    "output": "In Lehr: `lehr describe ASSET` shows the outputs of an asset.",
+    "preview": "In Lehr: `lehr plan` shows what a workspace would change in production.",
     "refresh": "In Lehr: production is compared continuously; `lehr sync` checks the source now.",
-    "ps": "In Lehr: `lehr get assets` lists assets with their status.",
-    "list": "In Lehr: `lehr get assets` lists assets with their status.",
+    "reload": "In Lehr: declare `reload_on` of the process; `lehr restart ASSET` restarts it now.",
+    "rollout": "In Lehr: `lehr wait` waits until assets have converged; `lehr rollback` pins earlier intent.",
+    "taint": "In Lehr: `lehr restart ASSET` restarts a process although nothing differs.",
     "top": "In Lehr: `lehr status` shows the overall status, and `lehr events -f` what happens.",
+    "undo": "In Lehr: `lehr rollback SELECTOR` pins the previous incarnation.",
+    "watch": "In Lehr: `lehr events -f` follows what happens, `lehr get assets --watch` the declarations.",
 }
-"""Commands of kubectl, terraform, docker and nomad, and what to do in Lehr instead."""
+"""Commands of kubectl, terraform, docker, systemctl and nomad, and what to do in Lehr instead."""
 
 
 class Commands(LazyGroup):
