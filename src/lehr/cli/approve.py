@@ -7,16 +7,18 @@ import click
 from lehr.base.errors import LehrError
 from lehr.cli import terminal
 from lehr.cli.command import command
+from lehr.cli.complete import complete_awaiting_approval
 from lehr.cli.run_requests import send_request
-from lehr.cli.stored import complete_asset, open_reading, partition_option, state_option
+from lehr.cli.stored import open_reading, partition_option, state_option
 from lehr.model.diff import Diff
 from lehr.model.reason import Reason
 
-_WAITING = (Reason.APPROVAL_NEEDED, Reason.APPROVAL_MISSING)
+WAITING = (Reason.APPROVAL_NEEDED, Reason.APPROVAL_MISSING)
+"""Reasons of an asset that waits for an approval."""
 
 
 @command()
-@click.argument("asset", shell_complete=complete_asset)
+@click.argument("asset", shell_complete=complete_awaiting_approval)
 @click.option(
     "--diff", "digest", help="Digest of the diff that you reviewed. Refused if the diff has changed since."
 )
@@ -41,7 +43,7 @@ def approve(asset: str, digest: str | None, reason: str, yes: bool) -> None:
         id = known_asset(reading, asset)[0].id
         decisions = reading.records.decisions(reading.partition, id, 1)
     decision = decisions[0][1] if decisions else None
-    if decision is None or decision.diff is None or decision.condition.reason not in _WAITING:
+    if decision is None or decision.diff is None or decision.condition.reason not in WAITING:
         raise LehrError(
             f"{asset} is not waiting for an approval", code="CLI105", fix=f"see `lehr why {asset}`"
         )

@@ -10,9 +10,9 @@ import click
 from lehr.base.clock import iso
 from lehr.cli import formatting, terminal
 from lehr.cli.command import command
+from lehr.cli.complete import complete_asset
 from lehr.cli.output import show_text
 from lehr.cli.stored import (
-    complete_asset,
     incarnation_option,
     open_reading,
     reading_options,

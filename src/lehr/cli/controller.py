@@ -10,6 +10,7 @@ import click
 
 from lehr.base.errors import LehrError
 from lehr.cli.command import command
+from lehr.cli.complete import complete_type
 from lehr.cli.named_server import named_server, server_option
 from lehr.cli.run_log import Form, configure_logs, errors_logged, log_options
 from lehr.cli.shutdown import EndedError, Ending, run_until_ended
@@ -28,6 +29,7 @@ _FUNCTION = "reconcile"
     "--type",
     "types",
     metavar="TYPE",
+    shell_complete=complete_type,
     multiple=True,
     required=True,
     help="Type of the assets. May be repeated.",

@@ -8,14 +8,21 @@ from typing import Any, TypeVar
 import click
 
 from lehr.cli.command import command
+from lehr.cli.complete import (
+    complete_asset,
+    complete_control,
+    complete_incarnation,
+    complete_overridable,
+    complete_selector,
+)
 from lehr.cli.formatting import duration
 from lehr.cli.run_requests import send_request
-from lehr.cli.stored import complete_asset, open_reading, partition_option, state_option
+from lehr.cli.stored import open_reading, partition_option, state_option
 from lehr.control.messages import Freeze, Lift, Override, Pause, Pin, Restart
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-selector_argument = click.argument("selector", shell_complete=complete_asset)
+selector_argument = click.argument("selector", shell_complete=complete_selector)
 
 
 def control_options(function: Function) -> Function:
@@ -38,7 +45,7 @@ def lift_options(function: Function) -> Function:
     """The selector and the options of all commands that lift a control."""
     function = state_option(function)
     function = click.option("--reason", default="", help="Reason, recorded in the audit trail.")(function)
-    return selector_argument(function)
+    return click.argument("selector", shell_complete=complete_control)(function)
 
 
 def _lift(kind: str, selector: str, reason: str) -> None:
@@ -95,7 +102,12 @@ def unfreeze(selector: str, reason: str) -> None:
 @command()
 @control_options
 @click.option(
-    "--at", "at", required=True, metavar="INCARNATION", help="Incarnation: 3, hello@3, latest or previous."
+    "--at",
+    "at",
+    required=True,
+    metavar="INCARNATION",
+    shell_complete=complete_incarnation,
+    help="Incarnation: 3, hello@3, latest or previous.",
 )
 @partition_option
 def pin(selector: str, reason: str, seconds: float | None, at: str) -> None:
@@ -126,6 +138,7 @@ def unpin(selector: str, reason: str) -> None:
     "at",
     default="previous",
     metavar="INCARNATION",
+    shell_complete=complete_incarnation,
     help="Incarnation. Defaults to the one before the newest.",
 )
 @partition_option
@@ -153,7 +166,13 @@ def _pin(selector: str, reason: str, seconds: float | None, at: str) -> None:
 
 @command()
 @control_options
-@click.option("--check", required=True, metavar="ID", help="Asset that configures the check.")
+@click.option(
+    "--check",
+    required=True,
+    metavar="ID",
+    shell_complete=complete_overridable,
+    help="Asset that configures the check.",
+)
 def override(selector: str, reason: str, seconds: float | None, check: str) -> None:
     """Override a check for pushes of SELECTOR in an emergency. Recorded in the audit trail.
 

@@ -11,9 +11,10 @@ from lehr.base.clock import iso
 from lehr.cli import formatting, terminal
 from lehr.cli.active_run import run_state
 from lehr.cli.command import command
+from lehr.cli.complete import complete_asset
 from lehr.cli.explanation_text import explanation_document, explanation_lines
 from lehr.cli.output import print_lines, show_document, yaml_text
-from lehr.cli.stored import complete_asset, open_reading, reading_options
+from lehr.cli.stored import open_reading, reading_options
 from lehr.model.operation import Operation
 from lehr.query.describe import Description
 from lehr.query.describe import describe as look

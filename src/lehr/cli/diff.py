@@ -15,6 +15,7 @@ from lehr import wiring
 from lehr.base.errors import LehrError
 from lehr.cli import formatting, terminal
 from lehr.cli.command import command
+from lehr.cli.complete import complete_incarnation
 from lehr.cli.explanation_text import value, values
 from lehr.cli.main import DIFFERENCES
 from lehr.cli.output import print_lines, show_document
@@ -33,8 +34,8 @@ from lehr.query.partition_view import Reading
 
 
 @command()
-@click.argument("before", metavar="[A]", default="latest")
-@click.argument("after", metavar="[B]", required=False)
+@click.argument("before", metavar="[A]", default="latest", shell_complete=complete_incarnation)
+@click.argument("after", metavar="[B]", required=False, shell_complete=complete_incarnation)
 @click.option(
     "--workdir",
     metavar="DIR",

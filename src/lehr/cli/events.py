@@ -12,9 +12,10 @@ from lehr.base.clock import SystemClock, iso
 from lehr.base.moments import plain
 from lehr.cli import formatting
 from lehr.cli.command import command
+from lehr.cli.complete import complete_asset
 from lehr.cli.logs import since_option
 from lehr.cli.output import Column, Shape, output_option, show
-from lehr.cli.stored import complete_asset, list_options, open_reading, partition_option, state_option
+from lehr.cli.stored import list_options, open_reading, partition_option, state_option
 from lehr.cli.terminal import printable
 from lehr.model.asset import AssetId
 from lehr.model.control import AuditEntry

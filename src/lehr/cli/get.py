@@ -11,11 +11,12 @@ from lehr.cli import formatting
 from lehr.cli.asset_query import AssetQuery, check, matching, query_options, show_intent, show_plan
 from lehr.cli.asset_watch import follow
 from lehr.cli.command import Group
+from lehr.cli.complete import complete_asset, complete_selector, complete_status
 from lehr.cli.documents import of_decision
 from lehr.cli.incarnation_list import incarnations
 from lehr.cli.output import Column, Shape, bounded, show
 from lehr.cli.referrers import referrers
-from lehr.cli.stored import complete_asset, incarnation_option, list_options, open_reading
+from lehr.cli.stored import incarnation_option, list_options, open_reading
 from lehr.model.operation import Operation
 from lehr.model.selector import Selector, parse_selector
 from lehr.query.asset_rows import Row, known_asset, parse_status, rows
@@ -51,8 +52,12 @@ def get() -> None:
 
 
 @get.command()
-@click.argument("selector", required=False, shell_complete=complete_asset)
-@click.option("--status", help="Only assets with this status, such as Waiting. Case does not matter.")
+@click.argument("selector", required=False, shell_complete=complete_selector)
+@click.option(
+    "--status",
+    shell_complete=complete_status,
+    help="Only assets with this status, such as Waiting. Case does not matter.",
+)
 @incarnation_option(
     "As declared in 3, hello@3, latest, previous, imported:hello@3, or at a time; without status."
 )
@@ -117,7 +122,7 @@ get.add_command(incarnations)
 
 
 @get.command()
-@click.argument("selector", required=False)
+@click.argument("selector", required=False, shell_complete=complete_selector)
 @list_options(None)
 def orphans(selector: str | None, limit: int | None, form: str) -> None:
     """List assets that intent has let go: still in production, but never touched by Lehr.

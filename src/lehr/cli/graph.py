@@ -12,6 +12,7 @@ import click
 from lehr.base.errors import LehrError
 from lehr.cli import formatting, terminal
 from lehr.cli.command import command
+from lehr.cli.complete import complete_selector
 from lehr.cli.named_server import named_server
 from lehr.cli.output import print_lines, show_text
 from lehr.cli.stored import incarnation_option, open_reading, reading_options
@@ -32,7 +33,11 @@ if TYPE_CHECKING:
     "Use an incarnation of the state instead of DIR: 3, hello@3, latest, previous, or a time."
 )
 @click.option(
-    "--assets", "selector", metavar="SELECTOR", help="Show the references and dependencies of these assets."
+    "--assets",
+    "selector",
+    metavar="SELECTOR",
+    shell_complete=complete_selector,
+    help="Show the references and dependencies of these assets.",
 )
 @reading_options("text", "dot", "mermaid", "json")
 def graph(directory: Path | None, incarnation: str | None, selector: str | None, form: str) -> None:

@@ -14,9 +14,10 @@ from lehr import wiring
 from lehr.base.clock import SystemClock
 from lehr.base.errors import LehrError
 from lehr.cli.command import command
+from lehr.cli.complete import complete_asset
 from lehr.cli.formatting import seconds_of
 from lehr.cli.log_reader import Line, LogReader, lines_since
-from lehr.cli.stored import complete_asset, open_reading, partition_option, state_folder, state_option
+from lehr.cli.stored import open_reading, partition_option, state_folder, state_option
 from lehr.model.asset import AssetKey
 from lehr.sdk.logs import ProgramLog
 

@@ -21,6 +21,9 @@ from lehr.cli.global_options import global_options
 from lehr.cli.lazy import Lazy, LazyGroup
 
 DIFFERENCES = 3
+COMPLETE_VARIABLE = "_LEHR_COMPLETE"
+"""Set by the scripts that `lehr completion` prints."""
+
 _INTERRUPTED = 130
 _BROKEN_PIPE = 141
 
@@ -170,6 +173,10 @@ def main() -> NoReturn:
 
 def _exit_code() -> int:
     chosen: dict[str, str] = {}
+    if COMPLETE_VARIABLE in os.environ:
+        from lehr.cli.completion import complete_quietly
+
+        complete_quietly()
     try:
         result = cli.main(prog_name="lehr", standalone_mode=False, obj=chosen)
     except click.exceptions.Abort:

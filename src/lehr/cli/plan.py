@@ -14,9 +14,10 @@ from lehr.base.blocking import Inline
 from lehr.base.errors import LehrError
 from lehr.cli import terminal
 from lehr.cli.command import command
+from lehr.cli.complete import complete_selector
 from lehr.cli.main import DIFFERENCES
 from lehr.cli.output import output_option, show_text
-from lehr.cli.stored import complete_asset, workspace_state, workspace_state_option
+from lehr.cli.stored import workspace_state, workspace_state_option
 from lehr.model.selector import Selector, parse_selector
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ _COLOURS = {
 @click.option(
     "--only",
     metavar="SELECTOR",
-    shell_complete=complete_asset,
+    shell_complete=complete_selector,
     help="Only plan these assets, as `lehr run --once --only` would push them.",
 )
 @click.option("--exit-code", is_flag=True, help=f"Exit with {DIFFERENCES} if production differs.")

@@ -6,8 +6,9 @@ import click
 import msgspec
 
 from lehr.cli.command import command
+from lehr.cli.complete import complete_asset
 from lehr.cli.output import Column, Shape, bounded, show
-from lehr.cli.stored import complete_asset, incarnation_option, list_options, open_reading, remote_store
+from lehr.cli.stored import incarnation_option, list_options, open_reading, remote_store
 from lehr.query.partition_view import Reading
 from lehr.query.referrers import Behind, Referrer, behind_at, behind_now
 from lehr.query.referrers import referrers as find

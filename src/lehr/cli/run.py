@@ -11,10 +11,11 @@ from typing import Literal
 import click
 
 from lehr.cli.command import command
+from lehr.cli.complete import complete_selector
 from lehr.cli.formatting import duration
 from lehr.cli.run_log import Form, configure_logs, errors_logged, log_options
 from lehr.cli.serve import server_name_option
-from lehr.cli.stored import complete_asset, workspace_state_option
+from lehr.cli.stored import workspace_state_option
 from lehr.model.selector import parse_selector
 
 _LEAST_SECONDS = 600.0
@@ -38,7 +39,7 @@ def _age(context: click.Context, option: click.Parameter, value: str) -> float:
 @click.option(
     "--only",
     metavar="SELECTOR",
-    shell_complete=complete_asset,
+    shell_complete=complete_selector,
     help="With --once: only compare and push these assets. Everything is published all the same.",
 )
 @click.option(

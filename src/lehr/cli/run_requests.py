@@ -6,7 +6,8 @@ import click
 
 from lehr.base.errors import LehrError
 from lehr.cli.command import command
-from lehr.cli.stored import complete_asset, state_folder, state_option
+from lehr.cli.complete import complete_selector
+from lehr.cli.stored import state_folder, state_option
 from lehr.control.messages import AnyRequest, CommandResult, Refresh, Retry
 
 _SYNC_SECONDS = 330.0  # the time limit of a generation
@@ -54,7 +55,7 @@ def sync() -> None:
 
 
 @command()
-@click.argument("selector", shell_complete=complete_asset)
+@click.argument("selector", shell_complete=complete_selector)
 @state_option
 def retry(selector: str) -> None:
     """Retry the assets of SELECTOR now, and forget their previous failures.

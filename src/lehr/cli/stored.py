@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,6 +12,7 @@ import click
 
 from lehr import wiring
 from lehr.base.errors import LehrError
+from lehr.cli.complete import complete_incarnation, complete_partition
 from lehr.cli.named_server import named_server, server_option
 from lehr.cli.output import output_option
 from lehr.control.state_folder import (
@@ -94,13 +94,19 @@ partition_option = click.option(
     metavar="NAME",
     expose_value=False,
     callback=_kept(_PARTITION),
+    shell_complete=complete_partition,
 )
 
 
 def incarnation_option(help: str, default: str | None = None) -> Callable[[Function], Function]:
     """Adds `--incarnation`; `help` explains its purpose, and the forms that its value may have."""
     return click.option(
-        "--incarnation", metavar="INCARNATION", default=default, show_default=default is not None, help=help
+        "--incarnation",
+        metavar="INCARNATION",
+        default=default,
+        show_default=default is not None,
+        help=help,
+        shell_complete=complete_incarnation,
     )
 
 
@@ -181,7 +187,9 @@ def workspace_state(directory: Path, named: Path | None) -> Path:
 
 
 def _own(state: Path) -> Path:
-    for repaired in require_own(state):
+    context = click.get_current_context(silent=True)
+    completing = context is not None and context.resilient_parsing
+    for repaired in require_own(state, repair=not completing):
         click.echo(f"note: {repaired}", err=True)
     return state.absolute()
 
@@ -287,15 +295,3 @@ def running_report(state: Path) -> dict[str, Any] | None:
     except LehrError:
         return None
     return answer.content if answer.ok else None
-
-
-def complete_asset(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    """Asset ids that start with the typed text; none if the state cannot be read."""
-    named = ctx.meta.get(_STATE) or os.environ.get(STATE_VARIABLE)
-    ctx.meta[_STORE] = ctx.meta.get(_STORE) or os.environ.get(STORE_VARIABLE)
-    try:
-        with ctx.scope(cleanup=False), open_reading(Path(named) if named else None) as reading:
-            ids = (head.id for head in reading.intent.heads(reading.partition))
-            return [id for id in sorted(ids) if id.startswith(incomplete)]
-    except (LehrError, OSError):
-        return []

@@ -9,6 +9,7 @@ import click
 import msgspec
 
 from lehr.cli.command import command
+from lehr.cli.complete import complete_type_or_field
 from lehr.cli.output import Column, Shape, show, show_text
 from lehr.cli.stored import (
     found_state,
@@ -55,11 +56,11 @@ def types(form: str, incarnation: str | None) -> None:
         msgspec.to_builtins,
         lambda item: item.name,
     )
-    show(form, pages(_known(incarnation)), shape, nothing="no types")
+    show(form, pages(known(incarnation)), shape, nothing="no types")
 
 
 @command()
-@click.argument("name", metavar="TYPE[.FIELD]")
+@click.argument("name", metavar="TYPE[.FIELD]", shell_complete=complete_type_or_field)
 @_incarnation_option
 @reading_options("text", "json", "yaml")
 def explain(name: str, form: str, incarnation: str | None) -> None:
@@ -70,12 +71,12 @@ def explain(name: str, form: str, incarnation: str | None) -> None:
         lehr explain lehr.Process.ports
         lehr explain lehr.Turndown -o json
     """
-    page, field = find(_known(incarnation), name)
+    page, field = find(known(incarnation), name)
     lines = _type_lines(page) if field is None else _field_lines(page, field)
     show_text(form, lines, lambda: page if field is None else field)
 
 
-def _known(incarnation: str | None) -> Registry:
+def known(incarnation: str | None) -> Registry:
     """Types of this installation, and those that an incarnation declares if there is a state."""
     if incarnation is not None:
         with open_reading() as reading:

@@ -11,8 +11,9 @@ from lehr.base.errors import LehrError
 from lehr.cli import formatting
 from lehr.cli.active_run import ActiveRun, active_run, seen
 from lehr.cli.command import command
+from lehr.cli.complete import complete_goal, complete_selector
 from lehr.cli.named_server import server_option
-from lehr.cli.stored import complete_asset, named_partition, open_reading, partition_option, state_option
+from lehr.cli.stored import named_partition, open_reading, partition_option, state_option
 from lehr.model.attempt import Attempt
 from lehr.query.partition_view import Reading
 from lehr.query.wait_conditions import MET, Unmet, missing_run, not_at, unconverged, unpublished
@@ -30,13 +31,14 @@ Goal = Callable[["Reading"], "Unmet"]
 
 
 @command()
-@click.argument("selector", default="all", shell_complete=complete_asset)
+@click.argument("selector", default="all", shell_complete=complete_selector)
 @click.option(
     "--for",
     "goal",
     default="converged",
     show_default=True,
     metavar="WHAT",
+    shell_complete=complete_goal,
     help="Condition: converged, incarnation=N (published), or status=STATUS.",
 )
 @click.option(

@@ -8,8 +8,9 @@ import click
 
 from lehr.cli.active_run import run_state
 from lehr.cli.command import command
+from lehr.cli.complete import complete_asset
 from lehr.cli.output import show_text
-from lehr.cli.stored import complete_asset, open_reading, reading_options, running_report, state_folder
+from lehr.cli.stored import open_reading, reading_options, running_report, state_folder
 from lehr.query.partition_view import Reading
 from lehr.query.run_state import RunState
 

@@ -107,11 +107,15 @@ def named_state(place: Path) -> Path:
 # --- trust ----------------------------------------------------
 
 
-def require_own(state: Path) -> tuple[str, ...]:
+def require_own(state: Path, *, repair: bool = True) -> tuple[str, ...]:
     """Check that a state folder, if it exists, is this user's alone, and that no other user can replace it.
 
     A folder of mode 0755 in the default place is changed to 0700: before states had a folder of their own,
     others made the folder above. One that was named explicitly may be shared on purpose, so it is refused.
+
+    Args:
+        state: the folder.
+        repair: whether to change modes; if not, a folder that others can read is refused.
 
     Returns:
         What was repaired, as a message.
@@ -147,7 +151,7 @@ def require_own(state: Path) -> tuple[str, ...]:
             why="its owner controls its content",
             fix="run this as that user, or name another folder with --state",
         )
-    return (*_require_mode(state, status), *_require_files(state, user))
+    return (*_require_mode(state, status, repair=repair), *_require_files(state, user, repair=repair))
 
 
 def _require_outside_git(state: Path) -> None:
@@ -174,11 +178,11 @@ def _is_default(state: Path) -> bool:
         return False
 
 
-def _require_mode(state: Path, status: os.stat_result) -> tuple[str, ...]:
+def _require_mode(state: Path, status: os.stat_result, *, repair: bool) -> tuple[str, ...]:
     mode = stat.S_IMODE(status.st_mode)
     if not mode & 0o077:
         return ()
-    if not _is_default(state):
+    if not (repair and _is_default(state)):
         raise LehrError(
             f"other users can read state folder {state}",
             code="CTL129",
@@ -189,7 +193,7 @@ def _require_mode(state: Path, status: os.stat_result) -> tuple[str, ...]:
     return (f"other users could read {state} (mode {mode:04o}); its mode is now 0700",)
 
 
-def _require_files(state: Path, user: int) -> tuple[str, ...]:
+def _require_files(state: Path, user: int, *, repair: bool) -> tuple[str, ...]:
     """The files directly in the folder; its mode protects the folders below."""
     wide = []
     with os.scandir(state) as entries:
@@ -202,7 +206,7 @@ def _require_files(state: Path, user: int) -> tuple[str, ...]:
         if stat.S_ISLNK(status.st_mode) or status.st_uid != user:
             what = "a symbolic link" if stat.S_ISLNK(status.st_mode) else f"of user {status.st_uid}"
             raise _replaceable(state, entry.path, f"it is {what}", f"rm {entry.path}")
-        if stat.S_ISREG(status.st_mode) and status.st_mode & 0o077 and entry.name != _KEY:
+        if repair and stat.S_ISREG(status.st_mode) and status.st_mode & 0o077 and entry.name != _KEY:
             os.chmod(entry.path, 0o600)
             wide.append(entry.name)
     return (f"changed the mode of files in {state} to 0600: {', '.join(sorted(wide))}",) if wide else ()
