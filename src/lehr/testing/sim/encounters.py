@@ -225,11 +225,11 @@ def _goes_on_although_overtaken(harness: RandomHarness, operation: Operation) ->
     under_way = harness.production.running.keys() - harness.production.detached
     if newest is None or last is None or operation.id not in under_way:
         return False
-    now = harness.clock.now()
-    pinned = harness.witness.active_control(ControlKind.PIN, last, now) is not None
+    witness, now = harness.witness, harness.clock.now()
+    pinned = witness.active_control(ControlKind.PIN, last, now) is not None
     came = newest.header.created_at > now - _TOLD_SECONDS
-    before = harness.witness.assets(operation.governing).get(id)
-    held = pinned or harness.witness.releases.governs(id)
+    before = witness.assets(operation.governing).get(id)
+    held = pinned or witness.pin_may_have_ended(last) or witness.releases.governs(id)
     return not (held or came) and newest.assets.get(id) != before
 
 

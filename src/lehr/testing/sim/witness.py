@@ -290,7 +290,7 @@ class Witness(WitnessedState):
         """The asset whose content is pushed; it must be the current one."""
         id, last = operation.asset, self.last(operation.asset)
         assert last is not None
-        if pinned and self.jumped and self._has_pin_that_ends(last):
+        if pinned and self.pin_may_have_ended(last):
             return None  # whether the pin is active depends on the moment
         content = self.assets(operation.content).get(id)
         pin = self.active_control(ControlKind.PIN, last, operation.started_at)
@@ -321,10 +321,6 @@ class Witness(WitnessedState):
         back = pin is not None and content == pin.incarnation and content <= self.releases.base(id)
         if not back and not self.releases.allows(id, content):
             self.broken("I10", f"{id} is pushed from {content}, which is not released to it")
-
-    def _has_pin_that_ends(self, asset: Asset) -> bool:
-        pins = (item for item in self.controls.values() if item.kind is ControlKind.PIN)
-        return any(item.expires_at is not None and selected(item.selector, asset) for item in pins)
 
     def _held(self, operation: Operation, content: Asset) -> None:
         id, now = operation.asset, operation.started_at

@@ -80,6 +80,13 @@ class WitnessedState:
         found = [item for item in self._active(kind, asset, now) if not (self.jumped and item.expires_at)]
         return found[-1] if found else None
 
+    def pin_may_have_ended(self, asset: Asset) -> bool:
+        """Whether an asset has a pin that ends, and the clock has jumped: it may be in force, or over."""
+        pins = (item for item in self.controls.values() if item.kind is ControlKind.PIN)
+        return self.jumped and any(
+            item.expires_at is not None and selected(item.selector, asset) for item in pins
+        )
+
     def _active(self, kind: ControlKind, asset: Asset, now: float) -> list[Control]:
         """All of `kind` over an asset, in the order in which they were given."""
         return [
