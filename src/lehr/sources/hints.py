@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Callable, Hashable
 
 from lehr.base.blocking import Blocking
@@ -67,10 +68,7 @@ class Hints:
         return None if self._glance is None else await self._blocking.run(self._glance)
 
     async def _pause(self, notified: asyncio.Event, seconds: float) -> None:
-        sleep = asyncio.ensure_future(self._clock.sleep(max(0.0, seconds)))
-        wait = asyncio.ensure_future(notified.wait())
-        try:
-            await asyncio.wait({sleep, wait}, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            sleep.cancel()
-            wait.cancel()
+        # Ten times a second, all day: a timer costs a third of two tasks, one of which sleeps.
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(max(0.0, seconds)):
+                await notified.wait()
