@@ -29,6 +29,8 @@ colours where `NO_COLOR` is set. Nothing is asked off a terminal.
 `--server`, `--state`, `--store`, `--partition` and `-o` may be written before the command or after
 it. The command line takes precedence over environment variables.
 
+## Exit codes
+
 | exit code | means |
 |---|---|
 | 0 | fine |
@@ -37,6 +39,8 @@ it. The command line takes precedence over environment variables.
 | 3 | there are differences (with `--exit-code`); no service is active (`lehr service status`) |
 | 130 | interrupted with Ctrl-C |
 | 141 | the reader of the output has gone |
+
+## Environment variables
 
 | environment variable | means |
 |---|---|
@@ -47,7 +51,10 @@ it. The command line takes precedence over environment variables.
 | `LEHR_AGE_IDENTITY_FILE` | a file of mode 0600 with them; else `age-identity.txt` in the state folder |
 | `VISUAL`, `EDITOR` | the editor of `lehr secret edit` |
 | `LEHR_TRACEBACK` | `1` shows tracebacks of errors |
+| `LEHR_PAGER`, `PAGER` | pager of long output on a terminal, by default `less`; `cat` turns it off |
 | `NO_COLOR` | no colours |
+
+## Selectors
 
 A SELECTOR is one or more of these, joined with commas; an asset must fit each kind that is given:
 

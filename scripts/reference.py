@@ -43,6 +43,26 @@ Every asset's condition, every verdict of a check and every write that the store
 `lehr why` and `lehr get assets` show it, and `-o json` and [HTTP](http.md) have it as the field `reason`.
 A reason never changes its meaning. Checks of your own give reasons of their own.
 
+## Statuses
+
+| status | meaning |
+|---|---|
+| `Converged` | Production is as intended. |
+| `TurnedDown` | The asset was removed from production by its turndown. |
+| `Orphaned` | Intent let the asset go; it stays in production without Lehr. |
+| `Pushing` | A push is under way. |
+| `Waiting` | Production differs, and a push must wait: for a check, another asset, an approval or a limit. |
+| `Held` | A pause, a pin, a release or `lehr.ObserveOnly` keeps Lehr from pushing. |
+| `Retrying` | A comparison or a push failed; Lehr retries it automatically. |
+| `Stalled` | A comparison or a push failed, and needs a change or `lehr retry`. |
+| `Unknown` | It is not known how a push ended. |
+| `Inert` | The asset configures checks or limits, and has no production. |
+| `NoTurnYet` | Lehr has not compared the asset with production yet. |
+
+The first three are settled: nothing is left to do.
+
+## Reasons
+
 | reason | meaning | what to do |
 |---|---|---|
 """

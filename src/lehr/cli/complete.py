@@ -147,6 +147,22 @@ def _awaiting_approval(_ctx: click.Context, _typed: str) -> Iterator[Value]:
                 yield standing.asset, standing.condition.message
 
 
+def _topics(ctx: click.Context, _typed: str) -> Iterator[Value]:
+    from lehr.cli.help import TOPICS
+    from lehr.model.reason import Reason
+
+    names = ctx.params.get("names") or ()
+    context = ctx.find_root()
+    for name in names:
+        if isinstance(context.command, click.Group) and (found := context.command.get_command(context, name)):
+            context = click.Context(found, info_name=name, parent=context)
+    if isinstance(context.command, click.Group):
+        yield from ((name, "") for name in context.command.list_commands(context))
+    if not names:
+        yield from ((name, topic.summary) for name, topic in TOPICS.items())
+        yield from ((str(reason), reason.meaning) for reason in Reason)
+
+
 complete_asset = _completing(_assets)
 complete_selector = _completing(_selectors)
 complete_type = _completing(_types)
@@ -158,3 +174,4 @@ complete_partition = _completing(_partitions)
 complete_overridable = _completing(_overridable)
 complete_control = _completing(_controls)
 complete_awaiting_approval = _completing(_awaiting_approval)
+complete_topic = _completing(_topics)

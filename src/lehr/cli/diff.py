@@ -19,6 +19,7 @@ from lehr.cli.complete import complete_incarnation
 from lehr.cli.explanation_text import value, values
 from lehr.cli.main import DIFFERENCES
 from lehr.cli.output import print_lines, show_document
+from lehr.cli.pager import page
 from lehr.cli.snapshots import IMPORTED, open_snapshot
 from lehr.cli.stored import found_state, open_reading, reading_options
 from lehr.query.compare import (
@@ -76,7 +77,7 @@ def diff(before: str, after: str | None, workdir: Path | None, exit_code: bool, 
         print_lines(asset.id for asset in comparison.assets)
     else:
         tell = markdown if form == "markdown" else text
-        print_lines(tell(comparison))
+        page(tell(comparison))
     if exit_code and comparison.assets:
         raise click.exceptions.Exit(DIFFERENCES)
 

@@ -19,6 +19,7 @@ from lehr import __version__
 from lehr.base.errors import LehrError
 from lehr.cli.global_options import global_options
 from lehr.cli.lazy import Lazy, LazyGroup
+from lehr.cli.pager import no_pager_option
 
 DIFFERENCES = 3
 COMPLETE_VARIABLE = "_LEHR_COMPLETE"
@@ -86,6 +87,7 @@ SECTIONS: Mapping[str, Mapping[str, Lazy]] = {
         "sim": Lazy("lehr.cli.sim:sim", "Simulate Lehr in a world full of faults."),
     },
     "Other": {
+        "help": Lazy("lehr.cli.help:help_", "Explain a command, a topic, a reason or a code."),
         "doctor": Lazy("lehr.cli.doctor:doctor", "Check that this machine has what Lehr needs."),
         "completion": Lazy("lehr.cli.completion:completion", "Print a shell completion script."),
         "version": Lazy("lehr.cli.version:version", "Print the version."),
@@ -152,6 +154,7 @@ class Commands(LazyGroup):
 )
 @click.version_option(__version__, message="%(prog)s %(version)s")
 @global_options
+@no_pager_option
 def cli(**_passed_on: str | None) -> None:
     """Lehr brings production to the state you declare, keeps it there, and explains every step.
 
@@ -160,7 +163,8 @@ def cli(**_passed_on: str | None) -> None:
         lehr why --all                           what is not as intended, and why
         lehr diff previous latest                changes of the newest incarnation
 
-    Options may be written before or after the command. `lehr COMMAND --help` lists those that it takes.
+    Options may be written before or after the command; `lehr COMMAND --help` lists those that it takes.
+    `lehr help` lists topics as well.
 
     Exit codes: 0 success, 1 error, 2 invalid usage, 3 differences (with --exit-code).
     """

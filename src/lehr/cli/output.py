@@ -9,6 +9,7 @@ import click
 import msgspec
 
 from lehr.cli import terminal
+from lehr.cli.pager import page
 
 T = TypeVar("T")
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -70,14 +71,13 @@ def show(form: str, items: Sequence[T], shape: Shape[T], *, nothing: str) -> Non
         wide = form == "wide"
         columns = [item for item in shape.columns if not (item.narrow if wide else item.wide)]
         rows = [[column.cell(item) for column in columns] for item in items]
-        for line in terminal.table([c.title for c in columns], rows, None if wide else terminal.width()):
-            print(line)
+        page(terminal.table([c.title for c in columns], rows, None if wide else terminal.width()))
 
 
 def show_text(form: str, lines: Iterable[str], document: Callable[[], Any]) -> None:
     """Write `lines` to stdout if `form` is text; otherwise the document, as JSON or YAML."""
     if form == "text":
-        print_lines(lines)
+        page(lines)
     else:
         show_document(form, document())
 
@@ -133,7 +133,7 @@ def _style(text: str) -> str | None:
 
 
 def print_lines(lines: Iterable[str]) -> None:
-    """Write `lines` to stdout."""
+    """Write `lines` to stdout, without a pager."""
     for line in lines:
         print(line)
 

@@ -17,6 +17,7 @@ from lehr.cli.command import command
 from lehr.cli.complete import complete_selector
 from lehr.cli.main import DIFFERENCES
 from lehr.cli.output import output_option, show_text
+from lehr.cli.pager import no_pager_option
 from lehr.cli.stored import workspace_state, workspace_state_option
 from lehr.model.selector import Selector, parse_selector
 
@@ -45,6 +46,7 @@ _COLOURS = {
     help="Only plan these assets, as `lehr run --once --only` would push them.",
 )
 @click.option("--exit-code", is_flag=True, help=f"Exit with {DIFFERENCES} if production differs.")
+@no_pager_option
 @output_option("text", "json", "yaml")
 @workspace_state_option
 def plan(directory: Path, only: str | None, exit_code: bool, form: str, state: Path | None) -> None:

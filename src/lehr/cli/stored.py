@@ -15,6 +15,7 @@ from lehr.base.errors import LehrError
 from lehr.cli.complete import complete_incarnation, complete_partition
 from lehr.cli.named_server import named_server, server_option
 from lehr.cli.output import output_option
+from lehr.cli.pager import no_pager_option
 from lehr.control.state_folder import (
     UNUSED,
     default_state,
@@ -112,14 +113,16 @@ def incarnation_option(help: str, default: str | None = None) -> Callable[[Funct
 
 def reading_options(*formats: str) -> Callable[[Function], Function]:
     """The options of a command that shows a part of one state: the formats of its output, and the state."""
-    return lambda function: output_option(*formats)(server_option(state_option(partition_option(function))))
+    return lambda function: no_pager_option(
+        output_option(*formats)(server_option(state_option(partition_option(function))))
+    )
 
 
 def list_options(limit: int | None) -> Callable[[Function], Function]:
     """The options of all lists; `limit` bounds the output unless `--all` is given."""
 
     def decorate(function: Function) -> Function:
-        function = partition_option(server_option(state_option(output_option()(function))))
+        function = no_pager_option(partition_option(server_option(state_option(output_option()(function)))))
         function = click.option(
             "--all",
             is_flag=True,
