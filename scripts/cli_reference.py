@@ -1,12 +1,13 @@
-"""Write docs/reference/cli.md from the commands themselves.
+"""Write docs/reference/cli.md, and with `man_page.py` docs/man/lehr.1, from the commands themselves.
 
-python scripts/cli_reference.py          write it
-python scripts/cli_reference.py --check  end with 1 if it is not what would be written
+python scripts/cli_reference.py          write them
+python scripts/cli_reference.py --check  end with 1 if one is not what would be written
 """
 
 from __future__ import annotations
 
 import inspect
+import runpy
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -108,10 +109,12 @@ def _cell(text: str) -> str:
 
 
 def main() -> int:
-    """Write the page, or check that it is fresh."""
-    if sys.argv[1:] == ["--check"]:
-        return 0 if PAGE.read_text() == page() else 1
-    PAGE.write_text(page())
+    """Write the page and then the man page, which quotes it, or check that they are fresh."""
+    if sys.argv[1:] != ["--check"]:
+        PAGE.write_text(page())
+    elif PAGE.read_text() != page():
+        return 1
+    runpy.run_path(str(Path(__file__).with_name("man_page.py")), run_name="__main__")
     return 0
 
 

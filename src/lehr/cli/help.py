@@ -132,9 +132,13 @@ def _shown(text: str) -> str:
         return text.rstrip()
     from rich.console import Console
     from rich.markdown import Markdown
+    from rich.theme import Theme
 
     console = Console(
-        width=min(terminal.width() or 100, 100), force_terminal=terminal.coloured(), color_system="standard"
+        width=min(terminal.width() or 100, 100),
+        force_terminal=terminal.coloured(),
+        color_system="standard",
+        theme=Theme({"markdown.code": "bold", "markdown.code_block": "none"}),
     )
     with console.capture() as captured:
         console.print(Markdown(text, hyperlinks=False))
