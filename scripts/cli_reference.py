@@ -38,6 +38,7 @@ it. The command line takes precedence over environment variables.
 | 1 | an error, or what was asked for did not come true |
 | 2 | the call itself is wrong |
 | 3 | there are differences (with `--exit-code`); no service is active (`lehr service status`) |
+| 4 | the evidence is not enough for a verdict (`lehr validate-canary`) |
 | 130 | interrupted with Ctrl-C |
 | 141 | the reader of the output has gone |
 

@@ -1,7 +1,8 @@
 """The command `lehr`: its commands and exit codes.
 
 Exit codes: 0 success; 1 an error, or the requested condition was not met; 2 invalid usage; 3 there are
-differences (with `--exit-code`); 130 interrupted; 141 the reader of the output is gone.
+differences (with `--exit-code`); 4 the evidence is not enough for a verdict; 130 interrupted; 141 the
+reader of the output is gone.
 
 Architecture invariant: the module of a command is imported only when the command is called.
 """
@@ -35,6 +36,9 @@ SECTIONS: Mapping[str, Mapping[str, Lazy]] = {
         "adopt": Lazy("lehr.cli.adopt:adopt", "Draft intent from existing production."),
         "validate": Lazy("lehr.cli.validate:validate", "Check a workspace and show all problems."),
         "test": Lazy("lehr.cli.test:test", "Test policies with their examples."),
+        "validate-canary": Lazy(
+            "lehr.cli.validate_canary:validate_canary", "Judge recorded data of a canary."
+        ),
         "plan": Lazy("lehr.cli.plan:plan", "Show what a workspace would change in production."),
         "set": Lazy("lehr.cli.set:set_", "Change a value in a file of intent and commit it."),
         "promote": Lazy("lehr.cli.promote:promote", "Promote an incarnation of one partition to another."),

@@ -1,0 +1,307 @@
+"""The evidence for one metric, look by look."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from lehr.canary.definition import Columns, Judge, Metric
+from lehr.canary.evidence import RatioLikelihood, rarer, shown
+from lehr.canary.look import CANARY, CONTROL, Look, ReplicaCounts
+from lehr.canary.spread import Bursts, ReplicaTotals, Spread, spread_of
+from lehr.canary.verdict import GroupTotals, MetricVerdict, Outcome
+
+_START_EVERY = 8
+"""Looks. A regression that begins later would have to outweigh all the good looks before it; so evidence is
+also collected from later starts, each with its own part of the error rate."""
+
+_FIRST_START = 0.8
+"""Part of the error rate for evidence from the beginning on; the others share the rest."""
+
+_FOR_COUNTS = 0.7
+"""Part of the error rate for chance in the counts; the rest is for the draw of the replicas."""
+
+_STALE_AFTER = 2
+"""Looks without data of one group while the other has some."""
+
+
+class _Group:
+    """Totals of a group."""
+
+    __slots__ = ("events", "exposure", "replicas", "seconds", "unseen")
+
+    def __init__(self) -> None:
+        self.events = self.exposure = self.seconds = 0.0
+        self.replicas: dict[str, ReplicaTotals] = {}
+        self.unseen = 0
+
+    def add(self, rows: Sequence[_Row], events: float, exposure: float) -> None:
+        """Take a look in which both groups have data."""
+        self.events += events
+        self.exposure += exposure
+        self.seconds += max(row.seconds for row in rows)
+        for row in rows:
+            totals = self.replicas.setdefault(row.replica, ReplicaTotals())
+            totals.events += row.events
+            totals.expected += events * row.exposure / exposure
+            totals.exposure += row.exposure
+
+    def copy(self) -> dict[str, ReplicaTotals]:
+        return {name: item.copy() for name, item in self.replicas.items()}
+
+    def since(self, former: dict[str, ReplicaTotals]) -> list[ReplicaTotals]:
+        return [item.since(former.get(name)) for name, item in self.replicas.items()]
+
+    def totals(self) -> GroupTotals:
+        rate = self.events / self.exposure if self.exposure else None
+        return GroupTotals(len(self.replicas), self.events, self.exposure, self.seconds, rate)
+
+
+class _Row(NamedTuple):
+    """The metric of one replica in one look."""
+
+    replica: str
+    seconds: float
+    events: float
+    exposure: float
+
+
+class _Start(NamedTuple):
+    """A time from which on evidence is also collected.
+
+    Attributes:
+        weight: its part of the error rate.
+        surplus: events of the worse group beyond the margin until then.
+    """
+
+    number: int
+    weight: float
+    values: Sequence[float]
+    surplus: float
+    canaries: dict[str, ReplicaTotals]
+    controls: dict[str, ReplicaTotals]
+
+
+class _Failing(NamedTuple):
+    """The strongest evidence for FAIL, over all starts."""
+
+    log_evidence: float
+    margin: float
+
+
+class MetricEvidence:
+    """Everything about one metric that its verdict needs; a fold over looks.
+
+    Args:
+        alpha: the part of the judge's error rate that is this metric's, for FAIL.
+    """
+
+    def __init__(self, judge: Judge, metric: Metric, columns: Columns, alpha: float) -> None:
+        self.metric = metric
+        self.columns = columns
+        self._judge = judge
+        self._alpha = alpha
+        self._margin = judge.margin_of(metric)
+        self._negligible = judge.negligible_of(metric) if metric.worse == "higher" else 0.0
+        self._likelihood = RatioLikelihood(self._margin)
+        self._canary, self._control = _Group(), _Group()
+        self._surplus = 0.0
+        self._weighted = [0.0, 0.0]
+        self._compared = 0
+        self._bursts = Bursts()
+        self._starts = [_Start(0, _FIRST_START, self._likelihood.values, 0.0, {}, {})]
+        self._decided: tuple[Outcome, float] | None = None
+        self._failing = _Failing(0.0, self._margin)
+        self._spread = Spread(judge.replica_spread, 0.0, 1.0, 1.0)
+
+    @property
+    def outcome(self) -> Outcome:
+        """The verdict after the last look."""
+        return Outcome.INCONCLUSIVE if self._decided is None else self._decided[0]
+
+    @property
+    def decided_at(self) -> float | None:
+        """The look since which the verdict is what it is; None if it is INCONCLUSIVE."""
+        return None if self._decided is None else self._decided[1]
+
+    def add(self, look: Look) -> None:
+        """Take a look. FAIL is final, PASS is not: what passed can still fail."""
+        if self.outcome is Outcome.FAIL:
+            return
+        canaries = self._rows(look, CANARY)
+        controls = self._rows(look, CONTROL)
+        for group, rows, others in (
+            (self._canary, canaries, controls),
+            (self._control, controls, canaries),
+        ):
+            group.unseen = 0 if rows else group.unseen + bool(others)
+        if canaries and controls:
+            self._compare(canaries, controls)
+        outcome = self._judged()
+        if outcome is not self.outcome:
+            self._decided = None if outcome is Outcome.INCONCLUSIVE else (outcome, look.at)
+
+    def _rows(self, look: Look, group: str) -> list[_Row]:
+        """The replicas of a group that were measured and had something to count."""
+        rows = (_row(item, self.columns) for item in look.replicas if item.group == group)
+        return [row for row in rows if row is not None and row.exposure > 0]
+
+    def _compare(self, canaries: Sequence[_Row], controls: Sequence[_Row]) -> None:
+        if self._compared and self._compared % _START_EVERY == 0:
+            self._start()
+        self._compared += 1
+        events = [sum(row.events for row in rows) for rows in (canaries, controls)]
+        exposure = [sum(row.exposure for row in rows) for rows in (canaries, controls)]
+        self._canary.add(canaries, events[0], exposure[0])
+        self._control.add(controls, events[1], exposure[1])
+        self._bursts.add((self._canary.replicas, self._control.replicas))
+        if self.metric.worse == "lower":
+            events.reverse()
+            exposure.reverse()
+        share = exposure[0] / exposure[1]
+        self._likelihood.add(events[0], events[1], share)
+        self._surplus += events[0] - sum(events) * share * self._margin / (1 + share * self._margin)
+        whole = sum(exposure)
+        self._weighted[0] += events[0] * exposure[1] / whole
+        self._weighted[1] += events[1] * exposure[0] / whole
+
+    def _start(self) -> None:
+        """Collect evidence from here on as well, and forget starts that are close to others."""
+        number = self._compared // _START_EVERY
+        weight = (1 - _FIRST_START) / (number * (number + 1))  # these add up to the rest
+        self._starts.append(
+            _Start(
+                number,
+                weight,
+                self._likelihood.values,
+                self._surplus,
+                self._canary.copy(),
+                self._control.copy(),
+            )
+        )
+        # The older a start, the fewer are kept around it: of any age there is one, within a factor of 1.5.
+        self._starts = [item for item in self._starts if number - item.number < 4 * _step(item.number)]
+
+    def _judged(self) -> Outcome:
+        self._failing = self._strongest()
+        if self._failing.log_evidence >= math.log(self._fail_at()):
+            return Outcome.FAIL
+        return Outcome.INCONCLUSIVE if self._missing() or not self._equal() else Outcome.PASS
+
+    def _strongest(self) -> _Failing:
+        """The strongest evidence over all starts, each weighted by its part of the error rate."""
+        best: _Failing | None = None
+        for start in self._starts:
+            if start.number and self._surplus <= start.surplus:
+                continue  # no evidence is possible
+            spread = self._spread_since(start)
+            margin = max(self._margin, spread.margin((1 - _FOR_COUNTS) * self._alpha * start.weight))
+            found = self._likelihood.above(margin, start.values) + math.log(start.weight)
+            if not start.number:
+                self._spread = spread
+            if best is None or found > best.log_evidence:
+                best = _Failing(found, margin)
+        assert best is not None  # the first start is always looked at
+        return best
+
+    def _spread_since(self, start: _Start) -> Spread:
+        canaries = self._canary.since(start.canaries)
+        controls = self._control.since(start.controls)
+        before = self._bursts.within(self._compared - start.number * _START_EVERY)
+        return spread_of(canaries, controls, self._judge.replica_spread, before)
+
+    def _fail_at(self) -> float:
+        return 1 / (_FOR_COUNTS * self._alpha)
+
+    def _pass_margin(self) -> float:
+        """Below the margin by one standard deviation of the measured spread: a lucky draw must not pass."""
+        return self._margin / self._spread.doubt()
+
+    def _equal(self) -> bool:
+        needed = math.log(1 / self._judge.alpha)
+        return self._likelihood.below(self._pass_margin()) >= needed or self._log_negligible() >= needed
+
+    def _log_negligible(self) -> float:
+        return rarer(self._canary.events, self._canary.exposure, self._negligible)
+
+    def _missing(self) -> str:
+        """The data that is missing, without which nothing can pass; empty if nothing is."""
+        for name, group in ((CANARY, self._canary), (CONTROL, self._control)):
+            if group.unseen >= _STALE_AFTER:
+                return f"{name} replicas have not reported `{self.columns.of}` for {group.unseen} looks"
+        for name, group in ((CANARY, self._canary), (CONTROL, self._control)):
+            if not group.exposure:
+                return f"there is no time with data of both groups: `{' '.join(self.columns.names())}`"
+            if group.exposure < self._judge.minimum_requests:
+                return (
+                    f"{name} has {group.exposure:,.0f} `{self.columns.of}`, "
+                    f"fewer than the minimum of {self._judge.minimum_requests:,.0f}"
+                )
+            if group.seconds < self._judge.minimum_seconds:
+                return (
+                    f"samples of {name} cover {group.seconds:,.0f} s, "
+                    f"less than the minimum of {self._judge.minimum_seconds:,.0f} s"
+                )
+        return ""
+
+    def verdict(self) -> MetricVerdict:
+        """The verdict after the last look."""
+        first, second = self._weighted
+        ratio = first / second if second else None
+        low, high = (
+            self._likelihood.interval(math.log(self._fail_at())) if self._compared else (0.0, math.inf)
+        )
+        return MetricVerdict(
+            name=self.metric.name,
+            verdict=self.outcome,
+            margin=self._margin,
+            fail_margin=self._failing.margin,
+            pass_margin=self._pass_margin(),
+            ratio=ratio,
+            interval=(low, None if high == math.inf else high),
+            e_fail=shown(self._failing.log_evidence),
+            fail_at=self._fail_at(),
+            e_pass=shown(self._likelihood.below(self._pass_margin())),
+            pass_at=1 / self._judge.alpha,
+            e_negligible=shown(self._log_negligible()),
+            spread=self._spread.measured,
+            canary=self._canary.totals(),
+            control=self._control.totals(),
+            decided_at=self.decided_at,
+            reason=self._reason(low, high),
+        )
+
+    def _reason(self, low: float, high: float) -> str:
+        if self.outcome is Outcome.FAIL:
+            return f"the canary is worse by more than a factor of {self._failing.margin:.3g}"
+        if self.outcome is Outcome.PASS:
+            if self._likelihood.below(self._pass_margin()) >= math.log(1 / self._judge.alpha):
+                return f"the canary is not worse by a factor of {self._margin:.3g}"
+            return f"the canary's rate is below {self._negligible:.3g}, which is negligible"
+        if missing := self._missing():
+            return missing
+        if not self._canary.events + self._control.events:
+            return "there were no events in either group, and too little exposure to call that negligible"
+        bounds = "not bounded above" if high == math.inf else f"between {low:.2f} and {high:.2f}"
+        below, above = self._pass_margin(), self._failing.margin
+        return f"the ratio is {bounds}; to pass it must be below {below:.3g}, to fail above {above:.3g}"
+
+
+def _row(item: ReplicaCounts, columns: Columns) -> _Row | None:
+    """The metric of a replica; None if one of its counters was not measured."""
+    counts = item.counts
+    exposure = counts.get(columns.of)
+    if exposure is None:
+        return None
+    if columns.events is not None:
+        events = counts.get(columns.events)
+    else:
+        below = counts.get(columns.below or "")
+        events = None if below is None else max(0.0, exposure - below)
+    return None if events is None else _Row(item.replica, item.seconds, events, exposure)
+
+
+def _step(number: int) -> int:
+    """The largest power of two that divides `number`; everything divides 0."""
+    return number & -number if number else 1 << 62

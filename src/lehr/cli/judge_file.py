@@ -1,0 +1,103 @@
+"""Judge files: how a canary is judged, in YAML, JSON or TOML."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from lehr.base import documents
+from lehr.base.diagnostics import Diagnostic, Position, Severity, file_problem
+from lehr.base.pointers import pointer
+from lehr.base.text import listed
+from lehr.canary.definition import (
+    Judge,
+    Metric,
+    buckets,
+    columns_of,
+    default_metrics,
+    is_bucket,
+)
+from lehr.generate.typing.problems import did_you_mean, problems_of, quoted
+
+_FORM = "write it like the example in docs/reference/canary-judge.md"
+
+
+class JudgeFile(msgspec.Struct, frozen=True):
+    """A judge, and where each of its metrics is.
+
+    Attributes:
+        places: of the metrics, in their order.
+    """
+
+    judge: Judge
+    places: tuple[Position, ...] = ()
+
+
+def read_judge(file: str, content: bytes) -> tuple[JudgeFile | None, list[Diagnostic]]:
+    """The judge in a file; None if it has a problem."""
+    loaded = documents.load(file, content)
+    if loaded.diagnostics:
+        return None, list(loaded.diagnostics)
+    if len(loaded.documents) != 1 or not isinstance(loaded.documents[0].value, dict):
+        return None, [file_problem("CAN010", Position(file), what="it is not a single mapping", fix=_FORM)]
+    document = loaded.documents[0]
+    problems = [
+        file_problem("CAN010", document.position(item.pointer), what=item.what, why=item.why, fix=item.fix)
+        for item in problems_of(document.value, Judge, "a judge")
+    ]
+    if problems:
+        return None, problems
+    judge = msgspec.convert(document.value, Judge)
+    places = tuple(document.position(pointer(("metrics", index))) for index in range(len(judge.metrics)))
+    found = JudgeFile(judge, places)
+    problems = list(_metric_problems(found))
+    return (None if problems else found), problems
+
+
+def _metric_problems(file: JudgeFile) -> Iterator[Diagnostic]:
+    names: set[str] = set()
+    for metric, at in zip(file.judge.metrics, file.places, strict=True):
+        what = f"metric {quoted(metric.name)}"
+        if metric.name in names:
+            yield file_problem(
+                "CAN010", at, what=f"there are two metrics {quoted(metric.name)}", fix="rename one"
+            )
+        names.add(metric.name)
+        if (metric.events is None) == (metric.histogram is None):
+            fix = "write `events` to count events, or `histogram` and `above` to count slow requests"
+            yield file_problem("CAN010", at, what=f"{what} needs either `events` or `histogram`", fix=fix)
+        elif (metric.histogram is None) != (metric.above is None):
+            fix = "name a bound of the histogram, such as `above: 0.25`"
+            yield file_problem("CAN010", at, what=f"{what} needs `above` if it has `histogram`", fix=fix)
+
+
+def counter_problems(recording: str, file: JudgeFile, counters: Sequence[str]) -> Iterator[Diagnostic]:
+    """Counters that the judge needs and the recording does not have; warnings about those not judged."""
+    judge = file.judge
+    for metric, at in zip(judge.metrics, file.places, strict=True):
+        for name in columns_of(metric, counters).names():
+            if name not in counters:
+                what = f"metric {quoted(metric.name)} needs {quoted(name)}, which is not in {recording}"
+                yield file_problem("CAN011", at, what=what, fix=_advice(metric, name, counters))
+    metrics = judge.metrics or default_metrics(counters)
+    if not metrics:
+        what = (
+            "nothing can be judged: there are no counters such as `requests` and `errors`, and no histogram"
+        )
+        fix = "define metrics in a judge file, and pass it with --judge"
+        yield file_problem("CAN012", Position(recording), what=what, fix=fix)
+        return
+    used = {name for metric in metrics for name in columns_of(metric, counters).names()}
+    unused = [name for name in counters if name not in used and not is_bucket(name)]
+    if unused and not judge.metrics:
+        what = f"not judged: {listed(unused)}"
+        fix = "define metrics in a judge file, and pass it with --judge"
+        yield file_problem("CAN013", Position(recording), what=what, fix=fix, severity=Severity.WARNING)
+
+
+def _advice(metric: Metric, name: str, counters: Sequence[str]) -> str:
+    bounds = buckets(counters).get(metric.histogram or "", {})
+    if bounds and name not in (metric.of, metric.events):
+        return f"bounds of {metric.histogram}: {listed([f'{bound:g}' for bound in bounds])}"
+    return did_you_mean(name, counters, f"counters: {listed(counters)}")
