@@ -310,9 +310,9 @@ def _needs_approval(view: View, diff: Diff) -> bool:
 
 def _diff_failed(state: State, event: DiffFailed) -> StepResult:
     if state.phase is Phase.RESOLVING:
-        if event.stalled:
-            # It has ended, and this content can never be compared: newer content must get its turn. Whatever
-            # the push has made is looked for from then on.
+        if event.stalled or event.cycle:
+            # It has ended, and this content cannot be compared, or not before what waits for this very asset:
+            # newer content must get its turn. Whatever the push has made is looked for from then on.
             known = state.handle
             text = known.text if known is not None and known.type == _type(state) else ""
             state, kept = _with_handle(state, text, _operation(state).id)

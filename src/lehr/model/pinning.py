@@ -86,11 +86,6 @@ def pin(
     controls, released = holds
     if not controls and released is None:
         return Pinning(governing)
-    limit = (
-        governing
-        if released is None
-        else _released_content(asset.id, released.release, governing, applied, same)
-    )
     chosen: Control | None = None
     pause: Control | None = None
     approved: set[Digest] = set()
@@ -108,25 +103,26 @@ def pin(
             pause = control
         elif control.diff_digest is not None:
             approved.add(control.diff_digest)
-    wanted = governing if chosen is None or chosen.incarnation is None else chosen.incarnation
-    awaits_release = released is not None and limit < wanted
-    content = limit if awaits_release else wanted
+    content = wanted = governing if chosen is None or chosen.incarnation is None else chosen.incarnation
+    if released is not None:
+        content = min(wanted, _released_content(asset.id, released.release, wanted, applied, same))
     until = min(ends, default=None)
     restarts = tuple(
         item for item in controls if item.kind is ControlKind.RESTART and item.selector.matches(asset)
     )
-    return Pinning(content, chosen, pause, frozenset(approved), until, released, awaits_release, restarts)
+    return Pinning(content, chosen, pause, frozenset(approved), until, released, content < wanted, restarts)
 
 
 def _released_content(
-    id: AssetId, release: Release | None, governing: int, applied: int, same: SameContent
+    id: AssetId, release: Release | None, wanted: int, applied: int, same: SameContent
 ) -> int:
-    """The newest incarnation that `release` allows; without one, what was applied stays."""
+    """The incarnation that `release` allows instead of `wanted`; without one, what was applied stays.
+
+    A later one is allowed itself if it has the released content, which may have changed in between and back.
+    """
     if release is None:
         return applied
     assert release.target is not None, "an asset that was let go is not governed by releases"
-    if release.target < governing and all(
-        same(other, release.target, governing) for other in (id, *release.reads)
-    ):
-        return governing
-    return min(release.target, governing)
+    if release.target < wanted and all(same(other, release.target, wanted) for other in (id, *release.reads)):
+        return wanted
+    return release.target

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from lehr.enforce.state import (
     Admitted,
+    Again,
     Begin,
     Checked,
     Commit,
@@ -25,7 +26,7 @@ from lehr.enforce.state import (
 from lehr.model.asset import AssetId
 from lehr.model.decision import Decision, Status
 from lehr.model.diff import NO_DIFF, Diff, Goal
-from lehr.model.operation import DONE, Progress
+from lehr.model.operation import DONE, Progress, Result
 from lehr.model.outputs import (
     MOST_BYTES,
     OutputNames,
@@ -159,6 +160,19 @@ def test_an_unknown_outcome_waits_for_the_output_that_its_look_needs() -> None:
     assert isinstance(rest, Rest)
     assert rest.wait_for == (NET,)
     assert state.operation is not None
+
+
+def test_an_unknown_outcome_does_not_wait_for_an_output_that_waits_for_it() -> None:
+    events: tuple[Event, ...] = (
+        Begin(view()),
+        StatusReported(Progress.ENDED),
+        awaiting(cycle=(KEY.id, NET)),
+    )
+    state, effects = after(State(operation=operation()), *events)
+    [finish] = [write for write in written(effects) if isinstance(write, Finish)]
+    assert finish.outcome.result is Result.FAILED
+    assert state.operation is None
+    assert isinstance(effects[-1], Again)
 
 
 def test_once_it_is_known_the_turn_goes_on() -> None:

@@ -116,3 +116,16 @@ def test_a_pin_goes_back_below_a_release_and_never_above_it() -> None:
     assert (below.content, below.awaits_release) == (3, False)
     above = pin(ASSET, 7, Holds([SECOND], released(4)), same=changed("a"))
     assert (above.content, above.awaits_release) == (4, True)
+
+
+def test_a_pin_between_a_release_and_where_it_has_rolled_forward_to_must_have_the_released_content() -> None:
+    """It was changed in 5 and changed back in 6: what was released at 4 is allowed in 7, and not in 5."""
+
+    def same(id: AssetId, one: int, other: int) -> bool:
+        return 5 not in (one, other)
+
+    holds = Holds([control(ControlKind.PIN, incarnation=5)], released(4))
+    found = pin(ASSET, 7, holds, same=same)
+    assert (found.content, found.awaits_release) == (4, True)
+    unchanged = pin(ASSET, 7, holds, same=changed("c"))
+    assert (unchanged.content, unchanged.awaits_release) == (5, False)
