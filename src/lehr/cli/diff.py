@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +12,7 @@ import msgspec
 
 from lehr import wiring
 from lehr.base.errors import LehrError
-from lehr.cli import formatting, terminal
+from lehr.cli import formatting, patch_text, terminal
 from lehr.cli.command import command
 from lehr.cli.complete import complete_incarnation
 from lehr.cli.explanation_text import value, values
@@ -44,8 +43,11 @@ from lehr.query.partition_view import Reading
     help="Workspace to compare A with if B is not given. Defaults to the current directory.",
 )
 @click.option("--exit-code", is_flag=True, help=f"Exit with {DIFFERENCES} if there are differences.")
+@patch_text.full_diff_option
 @reading_options("table", "json", "markdown", "name")
-def diff(before: str, after: str | None, workdir: Path | None, exit_code: bool, form: str) -> None:
+def diff(
+    before: str, after: str | None, workdir: Path | None, exit_code: bool, full_diff: bool, form: str
+) -> None:
     """Compare incarnation A with incarnation B, field by field; without B, with the files of the workspace.
 
     Write an incarnation as 3, hello@3, latest, previous, or a time; with B, also as imported:hello@3.
@@ -77,7 +79,7 @@ def diff(before: str, after: str | None, workdir: Path | None, exit_code: bool, 
         print_lines(asset.id for asset in comparison.assets)
     else:
         tell = markdown if form == "markdown" else text
-        page(tell(comparison))
+        page(tell(comparison, full=full_diff))
     if exit_code and comparison.assets:
         raise click.exceptions.Exit(DIFFERENCES)
 
@@ -124,19 +126,18 @@ def _contents(directory: Path) -> Contents | None:
 
 _SIGNS = {ChangeKind.ADDED: "+", ChangeKind.CHANGED: "~", ChangeKind.REMOVED: "-"}
 _COLOURS = {ChangeKind.ADDED: "green", ChangeKind.CHANGED: "yellow", ChangeKind.REMOVED: "red"}
-_MOST_LINES = 40
 _MOST_DETAILS = 100
 _FENCE = re.compile("`{3,}")
 
 
-def text(comparison: Comparison) -> Iterator[str]:
-    """As text for a terminal."""
+def text(comparison: Comparison, *, full: bool = False) -> Iterator[str]:
+    """As text for a terminal; of a long text, the first lines that differ, unless `full`."""
     for asset in comparison.assets:
         sign = terminal.style(_SIGNS[asset.kind], _COLOURS[asset.kind])
         at = f", {asset.origin}" if asset.origin else ""
         yield f"{sign} {asset.id} ({asset.type}{at})"
         for change in asset.fields:
-            yield from (f"    {line}" for line in _field(change))
+            yield from (f"    {line}" for line in _field(change, full))
     yield summary(comparison)
 
 
@@ -146,7 +147,7 @@ def summary(comparison: Comparison) -> str:
     return f"{comparison.before} to {comparison.after}: {counts or 'no differences'}"
 
 
-def markdown(comparison: Comparison) -> Iterator[str]:
+def markdown(comparison: Comparison, *, full: bool = False) -> Iterator[str]:
     """For a comment on a pull request: a table, and the fields of each asset, folded."""
     yield f"### {_escaped(summary(comparison))}"
     if not comparison.assets:
@@ -158,14 +159,14 @@ def markdown(comparison: Comparison) -> Iterator[str]:
         fields = formatting.counted(len(asset.fields), "field") if asset.kind is ChangeKind.CHANGED else ""
         yield f"| {asset.kind} | `{asset.id}` | `{asset.type}` | {fields} |"
     for asset in comparison.assets[:_MOST_DETAILS]:
-        yield from _details(asset)
+        yield from _details(asset, full)
     if len(comparison.assets) > _MOST_DETAILS:
         yield ""
         yield f"The fields of {len(comparison.assets) - _MOST_DETAILS} more assets are not shown."
 
 
-def _details(asset: AssetComparison) -> Iterator[str]:
-    lines = [line for change in asset.fields for line in _patch(change)]
+def _details(asset: AssetComparison, full: bool) -> Iterator[str]:
+    lines = [line for change in asset.fields for line in _patch(change, full)]
     # A fence must be longer than any in its content.
     longest = max((len(found) for line in lines for found in _FENCE.findall(line)), default=2)
     fence = "`" * (longest + 1)
@@ -188,12 +189,12 @@ def document(comparison: Comparison) -> dict[str, Any]:
     }
 
 
-def _field(change: FieldChange) -> Iterator[str]:
+def _field(change: FieldChange, full: bool) -> Iterator[str]:
     sign = terminal.style(_SIGNS[change.kind], _COLOURS[change.kind])
     if _is_text(change):
         yield f"{sign} {change.path}"
-        for line in _text_patch(change):
-            yield f"    {terminal.patch_line(line)}"
+        for line in _text_patch(change, full):
+            yield f"    {patch_text.coloured(line)}"
     elif change.kind is ChangeKind.ADDED:
         yield f"{sign} {change.path}: {value(change.after)}"
     elif change.kind is ChangeKind.REMOVED:
@@ -203,11 +204,11 @@ def _field(change: FieldChange) -> Iterator[str]:
         yield f"{sign} {change.path}: {before} -> {after}"
 
 
-def _patch(change: FieldChange) -> Iterator[str]:
+def _patch(change: FieldChange, full: bool) -> Iterator[str]:
     """The change as lines of a patch."""
     if _is_text(change):
         yield f"  {change.path}"
-        yield from _text_patch(change)
+        yield from _text_patch(change, full)
         return
     changed = change.kind is ChangeKind.CHANGED
     before, after = (
@@ -224,13 +225,8 @@ def _is_text(change: FieldChange) -> bool:
     return all(isinstance(side, str) for side in sides) and any("\n" in side for side in sides)
 
 
-def _text_patch(change: FieldChange) -> Iterator[str]:
-    """Line by line, with two lines around each change; bounded."""
-    before, after = (str(side or "").splitlines() for side in (change.before, change.after))
-    lines = list(difflib.unified_diff(before, after, n=2, lineterm=""))[2:]
-    yield from map(terminal.printable, lines[:_MOST_LINES])
-    if len(lines) > _MOST_LINES:
-        yield f" ... and {len(lines) - _MOST_LINES} more lines"
+def _text_patch(change: FieldChange, full: bool) -> Iterator[str]:
+    return patch_text.patch(str(change.before or ""), str(change.after or ""), full=full)
 
 
 def _escaped(text: str) -> str:

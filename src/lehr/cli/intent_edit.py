@@ -13,7 +13,7 @@ import click
 import msgspec
 from msgspec.structs import replace
 
-from lehr.cli import terminal
+from lehr.cli import patch_text, terminal
 from lehr.cli.output import output_option, show_document
 from lehr.cli.stored import own_state_option, workspace_state
 from lehr.cli.validate import beside
@@ -210,7 +210,7 @@ def show_commit(made: Commit, options: Editing) -> None:
         show_document("json", document)
         return
     for line in made.patch.removesuffix("\n").split("\n") if made.files else ():
-        print(terminal.patch_line(terminal.printable(line)))
+        print(patch_text.coloured(patch_text.readable(line)))
     if not made.files:
         click.echo("no change: the value is already set", err=True)
     elif options.dry_run:

@@ -25,11 +25,6 @@ def style(text: str, colour: str | None = None, *, bold: bool = False, stream: T
     return click.style(text, fg=colour, bold=bold or None) if coloured(stream) else text
 
 
-def patch_line(line: str) -> str:
-    """A line of a patch in its colour."""
-    return style(line, {"+": "green", "-": "red", "@": "cyan"}.get(line[:1]))
-
-
 def width() -> int | None:
     """Columns of the terminal; None if stdout is not one, so that nothing is cut."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None

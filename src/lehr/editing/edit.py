@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
-import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +11,7 @@ import msgspec
 from lehr.base.clock import Clock
 from lehr.base.diagnostics import Diagnostic, Position, errors, file_problem
 from lehr.base.errors import StalledError, TransientError
+from lehr.base.patches import unified_diff
 from lehr.editing.branch import LocalBranch, RemoteBranch
 from lehr.editing.changes import Change, Compute, EditError
 from lehr.editing.file_edit import apply, shown
@@ -24,7 +23,6 @@ from lehr.sources.location import Kind, parse_location, place_of
 from lehr.sources.origin import local_path
 
 _TRIES = 20
-_LINE = re.compile(r"[^\n]*\n|[^\n]+")
 
 Check = Callable[[Snapshot], Sequence[Diagnostic]]
 """Checks all files in their future state; an error among its diagnostics prevents the edit."""
@@ -210,8 +208,5 @@ def _check_file(file: str) -> None:
 
 
 def _patch(change: FileChange) -> str:
-    before, after = (_LINE.findall(content.decode()) for content in (change.before, change.after))
-    lines = difflib.unified_diff(before, after, f"a/{change.file}", f"b/{change.file}")
-    return "".join(
-        line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines
-    )
+    lines = unified_diff(change.before.decode(), change.after.decode())
+    return "".join(f"{line}\n" for line in (f"--- a/{change.file}", f"+++ b/{change.file}", *lines))
