@@ -95,7 +95,15 @@ class Stage(NamedTuple):
 
     def ask_everything(self) -> None:
         """Have the program say all that it knows."""
-        asked = ("status", "why --all", "why token", "describe program", "blame token", "plan -o json")
+        asked = (
+            "status",
+            "why --all",
+            "why token",
+            "describe program",
+            "blame token",
+            "plan",
+            "plan -o json",
+        )
         for question in (*asked, *(f"get {what} -o json" for what in WHAT)):
             self.lehr(*question.split())
 

@@ -19,6 +19,7 @@ from lehr.model.incarnation import Candidate
 from lehr.model.selector import Selector, parse_selector
 from lehr.model.writes import Publish, SetControl
 from lehr.query.compare import changes_between
+from lehr.sdk.plugin import AssetPlugin
 from lehr.sdk.runtime import Runtime
 from lehr.store.sqlite import SqliteStore
 from lehr.testing.virtual import VirtualClock, run
@@ -107,6 +108,19 @@ async def plan(
     only: Selector | None = None,
 ) -> dict[str, Planned]:
     """The plan for `intent`, by id; only for the assets that `only` selects, unless it is None."""
+    made = planner(store, world.plugin(clock), clock, intent, seed, only)
+    return {str(item.id): item for item in await made.plan()}
+
+
+def planner(
+    store: SqliteStore,
+    plugin: AssetPlugin,
+    clock: VirtualClock,
+    intent: Sequence[Asset],
+    seed: int = 1,
+    only: Selector | None = None,
+) -> Planner:
+    """What plans `intent`."""
     known = registry(TYPES)
     newest = store.intent.newest(PARTITION)
     before = () if newest is None else store.intent.assets(PARTITION, newest.sequence)
@@ -114,10 +128,8 @@ async def plan(
     changes = tuple(changes_between(before, assets))
     candidate = CandidateIntent(store.intent, PARTITION, newest, assets, changes, known, clock.now())
     checks = [check() for check in CHECKS]
-    plugins = [world.plugin(clock)]
     runtime = Runtime(PARTITION, store, known, clock, Chance(seed), Inline(), only)
-    planner = Planner(runtime, candidate, plugins, checks)
-    return {str(item.id): item for item in await planner.plan()}
+    return Planner(runtime, candidate, [plugin], checks)
 
 
 class Controls:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
 
 from lehr.base.clock import iso
 from lehr.base.moments import plain
-from lehr.cli import documents, formatting, terminal
+from lehr.cli import documents, formatting, patch_text, terminal
 from lehr.model.attempt import Attempt, Publication
 from lehr.model.control import Control, ControlKind
 from lehr.model.decision import Status, Verdict
@@ -17,6 +17,7 @@ from lehr.model.diff import Change, Diff
 from lehr.model.operation import Operation
 from lehr.query.asset_rows import INERT, NO_TURN, Row
 from lehr.query.explain import Explanation, Link, headline
+from lehr.sdk.plugin import TextChange
 
 _COLOURS = {
     Status.CONVERGED: "green",
@@ -113,20 +114,46 @@ def _verdict(verdict: Verdict, now: float) -> Iterator[str]:
         yield f"            {terminal.printable(verdict.unblock)}"
 
 
-def differences(diff: Diff | None) -> Iterator[str]:
-    """Lines that list the differences, bounded."""
+def differences(diff: Diff | None, texts: Sequence[TextChange] = (), *, full: bool = False) -> Iterator[str]:
+    """Lines that list the differences, bounded.
+
+    Args:
+        texts: shown line by line, in place of the changes of the same path.
+        full: all changes, and all lines of texts.
+    """
     if diff is None or diff.empty:
         return
-    effects = [name for name in ("destructive", "disruptive") if getattr(diff.effects, name)]
-    yield "  differs" + (f"    ({', '.join(effects)})" if effects else "")
-    yield from _bounded(diff, change_line)
+    most = len(diff.changes) if full else _MOST_CHANGES
+    yield "  differs" + _effects(diff)
+    by_path = {text.path: text for text in texts}
+    for change in diff.changes[:most]:
+        if (text := by_path.get(change.path)) is None:
+            yield f"    {terminal.printable(change_line(change))}"
+        else:
+            yield from _text(change, text, full)
+    yield from _more(diff, most)
 
 
-def _bounded(diff: Diff, line: Callable[[Change], str]) -> Iterator[str]:
-    for change in diff.changes[:_MOST_CHANGES]:
-        yield f"    {terminal.printable(line(change))}"
-    if len(diff.changes) > _MOST_CHANGES:
-        yield f"    and {len(diff.changes) - _MOST_CHANGES} more"
+def _effects(diff: Diff) -> str:
+    effects = [terminal.style("destructive", "red", bold=True)] if diff.effects.destructive else []
+    effects += ["disruptive"] if diff.effects.disruptive else []
+    return f"    ({', '.join(effects)})" if effects else ""
+
+
+def _text(change: Change, text: TextChange, full: bool) -> Iterator[str]:
+    if text.hidden:
+        yield f"    {terminal.printable(change_line(change))}"
+        yield f"      text hidden: {terminal.printable(text.hidden)}"
+        return
+    missing = " is missing, should be" if text.observed is None else ""
+    yield f"    {terminal.printable(change.path)}:{missing}"
+    for line in patch_text.patch(text.observed or "", text.intended or "", full=full):
+        yield f"      {patch_text.coloured(line)}"
+
+
+def _more(diff: Diff, most: int) -> Iterator[str]:
+    if len(diff.changes) > most:
+        yield f"    and {len(diff.changes) - most} more"
 
 
 def change_line(change: Change) -> str:
@@ -194,7 +221,9 @@ def _carried_out(explanation: Explanation, operation: Operation) -> Iterator[str
     diff = next((decision.diff for decision in started if decision.diff and decision.diff.changes), None)
     if diff is None:
         return
-    yield from _bounded(diff, carried_out_line)
+    for change in diff.changes[:_MOST_CHANGES]:
+        yield f"    {terminal.printable(carried_out_line(change))}"
+    yield from _more(diff, _MOST_CHANGES)
     yield from (f"    {terminal.printable(note)}" for note in diff.notes)
 
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +11,7 @@ import click
 
 from lehr.base.blocking import Inline
 from lehr.base.errors import LehrError
-from lehr.cli import terminal
+from lehr.cli import patch_text
 from lehr.cli.command import command
 from lehr.cli.complete import complete_selector
 from lehr.cli.main import DIFFERENCES
@@ -22,19 +21,12 @@ from lehr.cli.stored import workspace_state, workspace_state_option
 from lehr.model.selector import Selector, parse_selector
 
 if TYPE_CHECKING:
-    from lehr.dry_run.planner import Planned
+    from asyncio import Runner
+
+    from lehr.dry_run.planner import Planned, Planner
     from lehr.model.asset import Partition
     from lehr.sdk.generation import Generation
     from lehr.sdk.store import Store
-
-_COLOURS = {
-    "will be pushed": "green",
-    "waits": "yellow",
-    "needs approval": "red",
-    "held": "yellow",
-    "orphaned": "yellow",
-    "not known": "red",
-}
 
 
 @command()
@@ -46,19 +38,26 @@ _COLOURS = {
     help="Only plan these assets, as `lehr run --once --only` would push them.",
 )
 @click.option("--exit-code", is_flag=True, help=f"Exit with {DIFFERENCES} if production differs.")
+@patch_text.full_diff_option
 @no_pager_option
 @output_option("text", "json", "yaml")
 @workspace_state_option
-def plan(directory: Path, only: str | None, exit_code: bool, form: str, state: Path | None) -> None:
+def plan(
+    directory: Path, only: str | None, exit_code: bool, full_diff: bool, form: str, state: Path | None
+) -> None:
     """Show what Lehr would change in production for the workspace in DIR. Changes nothing.
 
     Runs the first turn of every asset as `lehr run` would after a start, with the files in DIR as the newest
     incarnation, up to the push. If several assets compete for the rest of a limit, they get it in the order
     of their ids.
 
+    Text that would change is shown line by line, except where it may be a secret. JSON and YAML have the
+    changes, but no text.
+
     Examples:
         lehr plan                  for the files here, committed or not
         lehr plan --only 'web/*,type=lehr.File'
+        lehr plan --only web/nginx.conf --full-diff
         lehr plan ../intent -o json
         lehr plan --exit-code      for scripts: 0 no changes, 3 changes, 1 not known
     """
@@ -67,31 +66,51 @@ def plan(directory: Path, only: str | None, exit_code: bool, form: str, state: P
 
     gc.disable()  # a plan creates no cycles, and collection takes a fifth of the time
     selector = None if only is None else parse_selector(only)
-    planned = asyncio.run(_plan(directory, state, selector))
-    if only is not None and not planned:
-        raise LehrError(f"no asset is selected by {only}", code="CLI174", fix="see `lehr get assets`")
-    show_text(form, _plan_lines(planned), lambda: planned)
+
+    with asyncio.Runner() as runner:
+        opened = contextlib.AsyncExitStack()
+        try:
+            planner = runner.run(opened.enter_async_context(_planner(directory, state, selector)))
+            planned = runner.run(planner.plan())
+            if only is not None and not planned:
+                raise LehrError(f"no asset is selected by {only}", code="CLI174", fix="see `lehr get assets`")
+            show_text(form, _lines(runner, planner, planned, full=full_diff), lambda: planned)
+        finally:
+            runner.run(opened.aclose())
     if any(item.result == "not known" for item in planned):
         raise click.exceptions.Exit(1)
     if exit_code and any(item.diff is not None and not item.diff.empty for item in planned):
         raise click.exceptions.Exit(DIFFERENCES)
 
 
-async def _plan(directory: Path, state: Path | None, only: Selector | None) -> list[Planned]:
+def _lines(runner: Runner, planner: Planner, planned: list[Planned], *, full: bool) -> Iterator[str]:
+    """The plan as text. The texts of only one asset are in memory at any time."""
+    from lehr.cli.plan_text import planned_lines, summary
+
+    for item in planned:
+        if item.result != "as intended":
+            yield from planned_lines(item, runner.run(planner.texts(item)), full=full)
+    yield summary(planned)
+
+
+@contextlib.asynccontextmanager
+async def _planner(directory: Path, state: Path | None, only: Selector | None) -> AsyncIterator[Planner]:
     from lehr import wiring
 
     folder = workspace_state(directory, state)
     generation = wiring.generation(state=folder, keeps=False)
     await generation.begin()  # first of all: it takes as long as everything that is imported here
     try:
-        return await _planned_with(generation, directory, state, only)
+        async with _planner_with(generation, directory, state, only) as planner:
+            yield planner
     finally:
         await generation.close()
 
 
-async def _planned_with(
+@contextlib.asynccontextmanager
+async def _planner_with(
     generation: Generation, directory: Path, state: Path | None, only: Selector | None
-) -> list[Planned]:
+) -> AsyncIterator[Planner]:
     import asyncio
 
     from lehr import wiring
@@ -127,7 +146,7 @@ async def _planned_with(
         )
         plugins = wiring.plugins(deployment_of(str(directory), state, kind="directory"))
         try:
-            return await Planner(runtime, candidate, plugins, wiring.checks()).plan()
+            yield Planner(runtime, candidate, plugins, wiring.checks())
         finally:
             await ending
             for plugin in plugins:
@@ -142,19 +161,3 @@ def _require_same(store: Store | None, partition: Partition) -> None:
             code="CLI120",
             fix="name the matching state with --state",
         )
-
-
-def _plan_lines(planned: list[Planned]) -> Iterator[str]:
-    from lehr.cli.explanation_text import differences
-
-    for item in planned:
-        if item.result == "as intended":
-            continue
-        goal = "" if item.goal == "present" else f", goal {item.goal}"
-        result = terminal.style(item.result, _COLOURS[item.result])
-        yield f"{item.id} ({item.type}{goal}): {result}"
-        if item.result != "will be pushed":
-            yield f"  because    {terminal.printable(item.message or item.reason)}"
-        yield from differences(item.diff)
-    counts = Counter(str(item.result) for item in planned)
-    yield ", ".join(f"{count:,} {result}" for result, count in sorted(counts.items())) or "no assets"

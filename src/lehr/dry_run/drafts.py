@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from typing import Any, TypeGuard, TypeVar
 
@@ -11,27 +10,17 @@ import msgspec
 from lehr.base.clock import Clock
 from lehr.base.diagnostics import Position
 from lehr.base.errors import LehrError
+from lehr.dry_run.revealed import revealed_secret
 from lehr.enforce.intent_readers import RecordingReader
 from lehr.enforce.lane import Lane
 from lehr.enforce.state import DiffFailed
 from lehr.generate.typing.conversion import convert
-from lehr.model.asset import Asset, AssetId, AssetKey, Partition, make_asset
+from lehr.model.asset import Asset, AssetKey, Partition
 from lehr.model.diff import Target
-from lehr.model.incarnation import AssetChange
 from lehr.model.types import Registry
 from lehr.sdk.plugin import AssetPlugin, Found
-from lehr.sdk.validator import Limits
-from lehr.validate import DeltaProposal, MappingPredecessor
-from lehr.validate.secrets import value_looks_secret
 
 LEFT_OUT = "left out because it looks like a secret; replace it with a reference to the secret"
-
-_ASSIGNED = re.compile(
-    r"""^[\s#;]*(?:export\s+|--?)?["']?([\w.-]*(?:pass|pwd|secret|token|key|credential)[\w.-]*)["']?"""
-    r"""[ \t]*[:=][ \t]*["']?([^"'\s]+)""",
-    re.IGNORECASE | re.MULTILINE,
-)
-"""A line of a configuration, or an option, that assigns a value to a name that suggests a secret."""
 
 T = TypeVar("T")
 
@@ -131,20 +120,4 @@ class _Judge:
             before = [None, *value[:-1]]
             keys = [item.lstrip("-") if _is_option(item) else key for item in before]
             return [self._without_secrets(item, name) for item, name in zip(value, keys, strict=True)]
-        return LEFT_OUT if isinstance(value, str) and self._reveals_secret(key, value) else value
-
-    def _reveals_secret(self, key: str, text: str) -> bool:
-        """Whether `text`, or what is assigned in one of its lines, looks like a secret.
-
-        Validation does not inspect text this closely, because its author has written it into intent on
-        purpose. A draft is copied from production.
-        """
-        assigned = _ASSIGNED.findall(text)
-        return any(self._looks_secret(name, value) for name, value in [(key, text), *assigned])
-
-    def _looks_secret(self, key: str, text: str) -> bool:
-        """Whether validation would refuse `text` under this key."""
-        asset = make_asset(AssetId("draft"), "draft", {key: text}, {})
-        change, predecessor = AssetChange(asset.id, None, asset), MappingPredecessor({}, self._registry)
-        proposal = DeltaProposal(self._partition, self._registry, Limits(), [change], predecessor)
-        return any(True for view in proposal.views() for _ in value_looks_secret(view))
+        return LEFT_OUT if isinstance(value, str) and revealed_secret(key, value) else value

@@ -22,6 +22,7 @@ from lehr.base.errors import LehrError
 from lehr.base.log import Log
 from lehr.dry_run.candidate import CandidateIntent
 from lehr.dry_run.supposed import Supposed
+from lehr.dry_run.texts import has_texts, texts_of
 from lehr.enforce.conclude import broke
 from lehr.enforce.governance import AsOf, load
 from lehr.enforce.intent_readers import RecordingReader
@@ -59,7 +60,7 @@ from lehr.model.diff import Diff, Goal, Target
 from lehr.model.reason import Reason
 from lehr.model.writes import RecordDecision
 from lehr.sdk.check import CheckPlugin
-from lehr.sdk.plugin import AssetPlugin
+from lehr.sdk.plugin import AssetPlugin, TextChange
 from lehr.sdk.runtime import Runtime
 from lehr.sdk.store import Records, Store
 
@@ -185,6 +186,20 @@ class Planner:
         planned = [_planned(slot, self._ended[slot.key.id]) for slot in slots]
         pushed = {item.id for item in planned if item.result is PlannedResult.PUSHED}
         return [_with_hint(item, pushed) for item in planned]
+
+    async def texts(self, planned: Planned) -> Sequence[TextChange]:
+        """The texts that a push of an asset would change, after `plan`: nothing keeps them.
+
+        They are read now, so they may be newer than the diff.
+        """
+        slot = self._slots.get(planned.id)
+        if slot is None or planned.diff is None or planned.diff.empty or not has_texts(slot.lane.plugin):
+            return ()
+        key, content, goal = slot.key, planned.content, planned.goal
+        target = slot.state.identified(Target(key.partition, key.id, slot.type, content, goal))
+        as_of = AsOf(self._governance, self._runtime.clock.now())
+        _asset, read = await self._lookups.run(lambda: self._neighbours.begun(target, as_of))
+        return await texts_of(slot.lane.plugin, target, read, planned.diff)
 
     async def _selects(self, slot: Slot) -> bool:
         only = self._runtime.only

@@ -22,6 +22,8 @@ The contract, for authors:
 * What production makes and other assets need (an identifier, an address) a plugin declares in `outputs`,
   and returns with each diff. It reads those of other assets with `Reader.output`, which raises
   `WaitingError` while a value is not known: let that pass. A push reads what its diff has read, unchanged.
+* `texts`, where there is one, returns the texts in production that a push would change, as they are and as
+  they will be, for a person who reads a plan. It never writes, and shows no secret. Nothing stores them.
 * `discover`, where there is one, drafts assets of what already exists. A draft without an obstacle
   has an empty diff, so that adopting it changes nothing.
 """
@@ -185,6 +187,25 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
     obstacle: str = ""
 
 
+MOST_TEXT = 1 << 20
+"""Bytes of a text that a plan shows. A longer one is hidden."""
+
+
+class TextChange(msgspec.Struct, frozen=True):
+    """A text in production that a push would change, for a person who reads a plan. It is never stored.
+
+    Attributes:
+        path: of the change in the diff that this text shows in full.
+        observed, intended: the text now and after the push; None for absent.
+        hidden: why the text is not shown (`it is not UTF-8 text`), and empty if it is.
+    """
+
+    path: str
+    observed: str | None = None
+    intended: str | None = None
+    hidden: str = ""
+
+
 class AssetPlugin(ABC):
     """Base class of asset plugins. `diff` and `push` must be written, the rest may be."""
 
@@ -219,6 +240,15 @@ class AssetPlugin(ABC):
     @abstractmethod
     async def push(self, target: Target, read: Reader, push: Push) -> Outcome:
         """Move production to the intent, or for another goal than PRESENT, to that goal."""
+
+    async def texts(self, target: Target, read: Reader) -> Sequence[TextChange]:
+        """The texts that a push would change, for a plan; none by default. Read-only, repeatable.
+
+        Called only by a plan that shows texts, after `diff` has found a difference, for one asset after the
+        other. Lehr hides a text that looks like a secret or is longer than `MOST_TEXT`. The plugin hides one
+        that may be a secret for a reason that it alone knows. It reads what `diff` has read.
+        """
+        return ()
 
     async def status(self, operation: Operation) -> Progress:
         """Whether a push whose outcome is unknown may still be changing production.

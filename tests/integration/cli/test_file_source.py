@@ -63,7 +63,10 @@ def test_a_file_of_the_workspace_becomes_production_and_its_changes_follow(
     workspace: tuple[Path, Kind],
 ) -> None:
     folder, kind = workspace
-    assert "2 will be pushed" in lehr("plan")
+    planned = lehr("plan")
+    assert "2 to push" in planned
+    assert "+two\n" in planned
+    assert "text hidden: it is " in planned
     lehr("run", "--once")
     assert (folder / "out" / "logo").read_bytes() == LOGO
     (folder / "files" / "app.conf").write_text("one\n2\n")
@@ -72,7 +75,9 @@ def test_a_file_of_the_workspace_becomes_production_and_its_changes_follow(
     assert "-two\n" in differences
     assert "+2\n" in differences
     assert "/payload/source/size: 3072000 -> 3071999" in differences
-    assert "line 2" in lehr("plan")
+    planned = lehr("plan")
+    assert "-two\n" in planned
+    assert "+2\n" in planned
     save(kind)
     lehr("run", "--once")
     assert (folder / "out" / "logo").read_bytes() == LOGO[1:]

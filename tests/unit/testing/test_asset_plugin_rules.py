@@ -26,6 +26,7 @@ from lehr.testing.conformance.asset_plugin import (
     interruption,
     output,
     pushes,
+    texts,
 )
 from lehr.testing.conformance.asset_plugin.interrupts import spread
 from lehr.testing.plugins import FixedPush, FixedReader, push_of, target_of
@@ -98,6 +99,16 @@ from tests.unit.testing.ill_mannered_plugins import (
     ShowsSecrets,
     TellsSecrets,
     WatchRaises,
+)
+from tests.unit.testing.plugins_with_texts import (
+    AnnouncesSomethingElse,
+    Shows,
+    ShowsAnotherTextEachTime,
+    ShowsSecretTexts,
+    ShowsTextsOfNoChange,
+    ShowsWhatIsIntended,
+    ShowsWhatItHides,
+    WritesInTexts,
 )
 from tests.unit.testing.talkative_plugins import (
     CutsBeforeItHides,
@@ -192,6 +203,13 @@ BREAKS: list[tuple[Rule, type[Good]]] = [
     (output.output_of_production_is_safe_to_show, SaysItInNotes),
     (output.output_of_production_is_safe_to_show, RaisesWhatIsPrinted),
     (output.output_of_production_is_safe_to_show, OverlooksTrouble),
+    (texts.texts_only_look, WritesInTexts),
+    (texts.texts_only_look, ShowsAnotherTextEachTime),
+    (texts.texts_show_what_a_push_changes, ShowsWhatIsIntended),
+    (texts.texts_show_what_a_push_changes, AnnouncesSomethingElse),
+    (texts.texts_show_what_a_push_changes, ShowsTextsOfNoChange),
+    (texts.texts_show_what_a_push_changes, ShowsWhatItHides),
+    (conduct.secrets_are_not_shown, ShowsSecretTexts),
 ]
 
 
@@ -239,7 +257,7 @@ def subject(make: Callable[[World], AssetPlugin]) -> Subject:
 
 
 @pytest.mark.parametrize(
-    "good", [Good, Fenced, Swaps, Recovers, Discovers, Listens], ids=lambda good: good.__name__
+    "good", [Good, Fenced, Swaps, Recovers, Discovers, Listens, Shows], ids=lambda good: good.__name__
 )
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
 def test_a_good_plugin_keeps_every_rule(rule: Rule, good: type[Good]) -> None:

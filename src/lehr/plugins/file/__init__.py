@@ -10,8 +10,9 @@ with their mode and owner, and hints of drift.
     plugin.py    the plugin of files         errors.py      translates the system's errors
     symlinks.py  the plugin of links         directories.py  the plugin of directories
     entries.py   what these two share        undeclared.py   what exclusive directories must not have
+    texts.py     content, for plans
 
 Architecture invariants: only regular files, symbolic links and empty directories are ever replaced or
 removed, never devices or pipes; content of files never appears in a diff or a message, except as far as the
-command that validates it prints it.
+command that validates it prints it. A plan shows texts, which are never stored.
 """

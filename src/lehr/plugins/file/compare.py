@@ -1,7 +1,7 @@
 """Compares a file with its intent. Blocks.
 
-Never shows the content of files, which may be a secret. Shows sizes, digests and numbers of lines, except for
-content that is known to be secret.
+Never shows the content of files, which may be a secret and would be stored with each decision. Shows sizes,
+digests and numbers of lines, except for content that is known to be secret. Plans show texts (`texts`).
 """
 
 from __future__ import annotations

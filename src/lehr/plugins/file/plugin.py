@@ -1,9 +1,9 @@
 """The asset plugin of `lehr.File`: plugin authors can read it from top to bottom.
 
-Its neighbours: `payload` is what people write; `compare` finds differences; `disk` replaces, moves and
-removes one file, each in a way that survives a crash; `watch` gets notified of changes by the kernel;
-`owners` knows names and numbers; `validation` runs the command that accepts new content; `discovery` drafts
-intent from existing files.
+Its neighbours: `payload` is what people write; `compare` finds differences, and `texts` shows them in plans;
+`disk` replaces, moves and removes one file, each in a way that survives a crash; `watch` gets notified of
+changes by the kernel; `owners` knows names and numbers; `validation` runs the command that accepts new
+content; `discovery` drafts intent from existing files.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from lehr.plugins.file.errors import errors_of
 from lehr.plugins.file.folders import make_folder, require_unprotected
 from lehr.plugins.file.owners import ANY, owner_of
 from lehr.plugins.file.payload import FILE, Contents, File, Intended
+from lehr.plugins.file.texts import text_changes
 from lehr.plugins.file.validation import Validation
 from lehr.plugins.file.watch import Watch, WatchedEntry
 from lehr.sdk import plugin
@@ -68,7 +69,8 @@ class FilePlugin(AssetPlugin):
     * Its outcome is never in doubt for long: `status` waits for the thread that writes, and a push that died
       with Lehr has left at most a temporary file, which the next diff finds.
     * New content takes its place only once the `validate` command, if any, has accepted it.
-    * It never follows a symbolic link at the path, replaces a directory, device or pipe, or shows content.
+    * It never follows a symbolic link at the path, or replaces a directory, device or pipe.
+    * It shows content only for a plan (`texts`), and then neither secrets nor files that others may not read.
 
     Args:
         base: the directory that relative paths start from.
@@ -162,6 +164,13 @@ class FilePlugin(AssetPlugin):
         await writes.run(target.key, self._carry_out, intended, target.goal)
         return DONE
 
+    async def texts(self, target: Target, read: Reader) -> Sequence[plugin.TextChange]:
+        """The content now and after a push; see `texts.text_changes` for what is hidden."""
+        if target.goal is not Goal.PRESENT:
+            return ()
+        intended = Intended(self._file(target, read), contents=self._contents)
+        return await self._blocking.run(self._texts, intended)
+
     async def status(self, operation: Operation) -> Progress:
         """RUNNING while the thread of a push that was cancelled has not returned."""
         return Progress.RUNNING if self._busy(operation.key) else Progress.ENDED
@@ -225,6 +234,11 @@ class FilePlugin(AssetPlugin):
         with errors_of(path):
             found = tuple(changes(path, intended, goal))
         return place, Diff(found) if found else NO_DIFF
+
+    def _texts(self, intended: Intended) -> tuple[plugin.TextChange, ...]:
+        path = self._path(intended.file)
+        with errors_of(path):
+            return text_changes(path, intended)
 
     def _carry_out(self, intended: Intended, goal: Goal) -> None:
         path = self._path(intended.file)

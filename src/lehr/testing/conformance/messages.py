@@ -15,7 +15,7 @@ from lehr.model.decision import Verdict
 from lehr.model.diff import Diff, Target
 from lehr.model.operation import Operation, Outcome, Progress
 from lehr.sdk.check import CheckPlugin, CheckReader, CheckRequest
-from lehr.sdk.plugin import AssetPlugin, Found, IndexedDiff, Push, Reader
+from lehr.sdk.plugin import AssetPlugin, Found, IndexedDiff, Push, Reader, TextChange
 from lehr.testing.conformance.rules import hold
 
 T = TypeVar("T")
@@ -66,6 +66,9 @@ class SentPlugin(AssetPlugin):
 
     async def push(self, target: Target, read: Reader, push: Push) -> Outcome:
         return sent(await self.plugin.push(sent(target), _SentReader(read), _SentPush(push)))
+
+    async def texts(self, target: Target, read: Reader) -> Sequence[TextChange]:
+        return sent(tuple(await self.plugin.texts(sent(target), _SentReader(read))))
 
     async def status(self, operation: Operation) -> Progress:
         return await self.plugin.status(sent(operation))

@@ -11,7 +11,7 @@ test makes a fresh `Subject` for each rule and runs it:
 that end, `interruption` those of pushes that do not, `discovery` those of what is found before
 anything was declared, `conduct` those of what a plugin reports and shows of its own work, `output`
 those of what it shows of production's output, `handles` those of production that makes names of its own,
-`outputs` those of what other assets read.
+`outputs` those of what other assets read, `texts` those of what plans show.
 """
 
 from lehr.testing.conformance.asset_plugin import (  # noqa: F401 - each adds its rules
@@ -23,6 +23,7 @@ from lehr.testing.conformance.asset_plugin import (  # noqa: F401 - each adds it
     output,
     outputs,
     pushes,
+    texts,
 )
 from lehr.testing.conformance.asset_plugin.subject import RULES, Rule, Subject
 

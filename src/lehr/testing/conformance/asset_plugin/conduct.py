@@ -31,7 +31,7 @@ async def traits_say_what_is_served(subject: Subject) -> None:
 
 @rule
 async def secrets_are_not_shown(subject: Subject) -> None:
-    """In no diff, message, exception (its causes included) or line of a log, whatever goes wrong."""
+    """In no diff, text, message, exception (its causes included) or line of a log, whatever goes wrong."""
     with logged() as lines:
         await _every_way(subject)
         await subject.restart()
@@ -86,9 +86,11 @@ async def _every_way(subject: Subject) -> None:
     """Make the plugin report everything that it can."""
     for asset in (subject.asset, subject.changed):
         await subject.diff(asset)
+        await subject.texts(asset)
         await subject.push(asset)
         subject.disturb()
         await subject.diff(asset)
+        await subject.texts(asset)
     push = subject.begin(Aim(subject.asset))
     await cancelled_at(1, subject.push(subject.asset, push=push))
     await subject.settle(push.operation)
@@ -105,6 +107,8 @@ async def _tried(subject: Subject, aim: Aim, reader: FixedReader | None = None) 
     # Of any kind: another rule judges the exceptions; their text has been recorded.
     with contextlib.suppress(Exception):
         await subject.diff(*aim, reader=reader)
+    with contextlib.suppress(Exception):
+        await subject.texts(*aim)
     with contextlib.suppress(Exception):
         await subject.push(*aim, reader=reader)
 

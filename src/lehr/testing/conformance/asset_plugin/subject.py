@@ -19,7 +19,7 @@ from lehr.model.asset import Asset
 from lehr.model.diff import Diff, Goal, Target
 from lehr.model.operation import Operation, Outcome, Progress, Result
 from lehr.model.types import Registry
-from lehr.sdk.plugin import AssetPlugin, Found, IndexedDiff
+from lehr.sdk.plugin import AssetPlugin, Found, IndexedDiff, TextChange
 from lehr.testing.conformance.messages import SentPlugin
 from lehr.testing.conformance.rules import Rules, hold, raises
 from lehr.testing.plugins import FixedPush, FixedReader, push_of, target_of
@@ -71,7 +71,7 @@ class Subject:
             have recovered from a crash.
         clock: the clock with which the suite waits.
         plugin: the latest one made. Each call of it is sent as messages.
-        shown: every diff, message and exception that came out of the plugin.
+        shown: every diff, text, message and exception that came out of the plugin.
         handle: the last one that the plugin returned, which it is given with every target.
     """
 
@@ -141,6 +141,12 @@ class Subject:
         self.shown.append(_encoded(found))
         self._learn(found)
         self._lost = ""
+        return found
+
+    async def texts(self, asset: Asset, goal: Goal = Goal.PRESENT) -> list[TextChange]:
+        """The texts that a push of `asset` would change, as the plugin returns them."""
+        found = [*await self._noted(self.plugin.texts(self.target(Aim(asset, goal)), self.reader(asset)))]
+        self.shown += [part for text in found for part in (text.observed, text.intended, text.hidden) if part]
         return found
 
     def lose(self, operation: Operation) -> None:

@@ -1,0 +1,67 @@
+"""A plan as text."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from lehr.cli import terminal
+from lehr.cli.explanation_text import differences
+from lehr.dry_run.planner import Planned, PlannedResult
+from lehr.model.diff import Goal
+from lehr.sdk.plugin import TextChange
+
+_REMOVED = "will be removed"
+
+_COLOURS = {
+    PlannedResult.PUSHED: "green",
+    _REMOVED: "red",
+    PlannedResult.WAITS: "yellow",
+    PlannedResult.APPROVAL: "red",
+    PlannedResult.HELD: "yellow",
+    PlannedResult.ORPHANED: "yellow",
+    PlannedResult.NOT_KNOWN: "red",
+}
+
+_COUNTED = {
+    PlannedResult.PUSHED: "to push",
+    _REMOVED: "to remove",
+    PlannedResult.WAITS: "waiting",
+    PlannedResult.APPROVAL: "to approve",
+    PlannedResult.HELD: "held",
+    PlannedResult.ORPHANED: "orphaned",
+    PlannedResult.NOT_KNOWN: "not known",
+    PlannedResult.AS_INTENDED: "as intended",
+}
+"""For each result, in the order of the summary, the words after a number."""
+
+
+def planned_lines(item: Planned, texts: Sequence[TextChange], *, full: bool) -> Iterator[str]:
+    """The expected result of an asset's next turn.
+
+    Args:
+        full: all changes, and all lines of texts.
+    """
+    pushed = item.result is PlannedResult.PUSHED
+    result = terminal.style(_result(item), _COLOURS[_result(item)])
+    goal = "" if pushed or item.goal is Goal.PRESENT else f", goal {item.goal}"
+    step = f" ({item.goal} first)" if pushed and item.goal in (Goal.DRAINED, Goal.FENCED) else ""
+    yield f"{item.id} ({item.type}{goal}): {result}{step}"
+    if not pushed:
+        yield f"  because    {terminal.printable(item.message or item.reason)}"
+        if item.unblock and not item.wait_for:  # for others: `because` names them
+            yield f"  unblock    {terminal.printable(item.unblock)}"
+    yield from differences(item.diff, texts, full=full)
+
+
+def summary(planned: Sequence[Planned]) -> str:
+    """One line: how many assets will have which result."""
+    counts = Counter(map(_result, planned))
+    parts = (f"{counts[result]:,} {words}" for result, words in _COUNTED.items() if counts[result])
+    return ", ".join(parts) or "no assets"
+
+
+def _result(item: Planned) -> str:
+    """Each push of a turndown is a step of the removal."""
+    is_removal = item.result is PlannedResult.PUSHED and item.goal is not Goal.PRESENT
+    return _REMOVED if is_removal else item.result
