@@ -27,6 +27,6 @@ def test_the_page_on_nginx_is_run(folder: Path, monkeypatch: pytest.MonkeyPatch)
     path = os.pathsep.join([os.environ["PATH"], str(Path(installed("nginx")).parent)])
     monkeypatch.setenv("PATH", path)
     text = (ROOT / "docs" / "how-to" / "run-nginx.md").read_text()
-    said = run(text.partition("\n## Find files")[0], folder)
+    said = run(text.partition("\n## Find undeclared files")[0], folder)
     assert "the shop\n" in said
     assert "the blog\n" in said
