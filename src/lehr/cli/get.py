@@ -9,14 +9,16 @@ import click
 from lehr.base.moments import plain
 from lehr.cli import formatting
 from lehr.cli.asset_query import AssetQuery, check, matching, query_options, show_intent, show_plan
-from lehr.cli.asset_watch import follow
 from lehr.cli.command import Group
 from lehr.cli.complete import complete_asset, complete_selector, complete_status
 from lehr.cli.documents import of_decision
 from lehr.cli.incarnation_list import incarnations
+from lehr.cli.live import follow, watch_option
 from lehr.cli.output import Column, Shape, bounded, show
 from lehr.cli.referrers import referrers
 from lehr.cli.stored import incarnation_option, list_options, open_reading
+from lehr.cli.watched_lists import WatchedAssets, WatchedDecisions
+from lehr.model.decision import Decision
 from lehr.model.operation import Operation
 from lehr.model.selector import Selector, parse_selector
 from lehr.query.asset_rows import Row, known_asset, parse_status, rows
@@ -62,11 +64,7 @@ def get() -> None:
     "As declared in 3, hello@3, latest, previous, imported:hello@3, or at a time; without status."
 )
 @query_options
-@click.option(
-    "--watch",
-    is_flag=True,
-    help="After the list, print every change of the declarations; with -o json, one line each.",
-)
+@watch_option
 @list_options(None)
 def assets(
     selector: str | None,
@@ -90,17 +88,16 @@ def assets(
         lehr get assets --incarnation 2026-01-31T12:00Z
         lehr get assets --filter "payload.replicas == 3"
         lehr get assets --fields payload.path,addons --limit 100
-        lehr get assets --watch -o json
+        lehr get assets 'web/*' --watch              a row for each change of a status
+        lehr get assets --watch -o json              a JSON object on each line
+
+    With --watch, an asset that leaves the list has a last row: with its new status, or with the status Gone.
     """
     asked = AssetQuery(selector, expression, fields, incarnation, cursor, explain_query)
     check(asked, status)
     wanted = None if status is None else parse_status(status)
-    if watch:
-        others = (status, limit, asked.explain or None)
-        if any(item is not None for item in others) or asked.of_intent or form not in ("table", "json"):
-            raise click.UsageError("--watch can only be combined with SELECTOR, --filter and -o json")
-        follow(form, asked)
-        return
+    if watch and (asked.explain or asked.of_intent or limit is not None):
+        raise click.UsageError("--watch can only be combined with SELECTOR, --status, --filter and -o")
     if asked.explain:
         show_plan(form, asked)
         return
@@ -108,13 +105,15 @@ def assets(
         show_intent(form, asked, limit)
         return
     with open_reading() as reading:
-        found = rows(reading, _parsed(selector))
-        among = matching(reading, asked)
-        if among is not None:
-            found = [row for row in found if row.id in among]
-        if wanted is not None:
-            found = [row for row in found if row.status == wanted]
+        if watch:
+            follow(reading, WatchedAssets(form, lambda now: _found(now, asked), wanted, _rows_shape))
+        found = [row for row in _found(reading, asked) if wanted in (None, row.status)]
         show(form, bounded(found, limit, "assets"), _rows_shape(reading), nothing="no assets")
+
+
+def _found(reading: Reading, asked: AssetQuery) -> list[Row]:
+    among = matching(reading, asked)
+    return [row for row in rows(reading, _parsed(asked.selector)) if among is None or row.id in among]
 
 
 get.add_command(referrers)
@@ -169,37 +168,40 @@ def operations(asset: str | None, limit: int, form: str) -> None:
 
 @get.command()
 @click.argument("asset", required=False, shell_complete=complete_asset)
+@watch_option
 @list_options(50)
-def decisions(asset: str | None, limit: int, form: str) -> None:
-    """List decisions, newest first, optionally about one ASSET.
+def decisions(asset: str | None, watch: bool, limit: int, form: str) -> None:
+    """List decisions, newest first, optionally about one ASSET. With --watch, the newest is the last.
 
     Examples:
         lehr get decisions
         lehr get decisions web/process -o yaml    with all verdicts and evidence
+        lehr get decisions --watch --limit 1      as they are made
     """
-    from lehr.model.decision import Decision
-
     with open_reading() as reading:
-        now = reading.now
-        columns: list[Column[tuple[int, Decision]]] = [
-            Column("number", lambda item: str(item[0])),
-            Column("asset", lambda item: item[1].asset),
-            Column("age", lambda item: formatting.age(item[1].at, now), narrow=True),
-            Column("at", lambda item: formatting.moment(item[1].at) or "", wide=True),
-            Column("content", lambda item: str(item[1].content), wide=True),
-            Column("governing", lambda item: str(item[1].governing), wide=True),
-            Column("operation", lambda item: item[1].operation or "-", wide=True),
-            Column("status", lambda item: str(item[1].condition.status)),
-            Column("reason", lambda item: item[1].condition.reason),
-            Column("cause", lambda item: item[1].event),
-            Column("message", lambda item: item[1].condition.message),
-        ]
         known = None if asset is None else _known(reading, asset)
+        if watch:
+            follow(reading, WatchedDecisions(form, known, limit, _decisions_shape))
         found = reading.records.decisions(reading.partition, known, limit)
-        shape: Shape[tuple[int, Decision]] = Shape(
-            columns, lambda item: of_decision(*item), lambda item: str(item[0])
-        )
-        show(form, found, shape, nothing="no decisions")
+        show(form, found, _decisions_shape(reading), nothing="no decisions")
+
+
+def _decisions_shape(reading: Reading) -> Shape[tuple[int, Decision]]:
+    now = reading.now
+    columns: list[Column[tuple[int, Decision]]] = [
+        Column("number", lambda item: str(item[0])),
+        Column("asset", lambda item: item[1].asset),
+        Column("age", lambda item: formatting.age(item[1].at, now), narrow=True),
+        Column("at", lambda item: formatting.moment(item[1].at) or "", wide=True),
+        Column("content", lambda item: str(item[1].content), wide=True),
+        Column("governing", lambda item: str(item[1].governing), wide=True),
+        Column("operation", lambda item: item[1].operation or "-", wide=True),
+        Column("status", lambda item: str(item[1].condition.status)),
+        Column("reason", lambda item: item[1].condition.reason),
+        Column("cause", lambda item: item[1].event),
+        Column("message", lambda item: item[1].condition.message),
+    ]
+    return Shape(columns, lambda item: of_decision(*item), lambda item: str(item[0]))
 
 
 def _rows_shape(reading: Reading) -> Shape[Row]:

@@ -68,10 +68,41 @@ def show(form: str, items: Sequence[T], shape: Shape[T], *, nothing: str) -> Non
     elif not items:
         click.echo(nothing, err=True)
     else:
-        wide = form == "wide"
+        page(ItemWriter[T](form).lines(items, shape))
+
+
+class ItemWriter(Generic[T]):
+    """Writes items to stdout as they arrive: as JSON, one on each line; as YAML, a document for each."""
+
+    def __init__(self, form: str) -> None:
+        self._form = form
+        self._table: terminal.GrowingTable | None = None
+
+    def write(self, items: Sequence[T], shape: Shape[T]) -> None:
+        """Write the next items."""
+        if items:
+            print("\n".join(self.lines(items, shape)), flush=True)
+
+    def lines(self, items: Sequence[T], shape: Shape[T]) -> list[str]:
+        """The lines of the next items."""
+        match self._form:
+            case "name":
+                return [shape.name(item) for item in items]
+            case "json":
+                return [json_line(shape.document(item)) for item in items]
+            case "yaml":
+                return [f"---\n{yaml_text(shape.document(item))}".rstrip("\n") for item in items]
+        wide = self._form == "wide"
         columns = [item for item in shape.columns if not (item.narrow if wide else item.wide)]
+        if self._table is None:
+            self._table = terminal.GrowingTable([column.title for column in columns])
         rows = [[column.cell(item) for column in columns] for item in items]
-        page(terminal.table([c.title for c in columns], rows, None if wide else terminal.width()))
+        return self._table.lines(rows, None if wide else terminal.width())
+
+
+def json_line(document: Any) -> str:
+    """Plain data as JSON on one line."""
+    return msgspec.json.encode(document).decode()
 
 
 def show_text(form: str, lines: Iterable[str], document: Callable[[], Any]) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
 from lehr.cli import documents, formatting, terminal
 from lehr.cli.active_run import run_state
 from lehr.cli.command import command
+from lehr.cli.live import watch_option
 from lehr.cli.main import DIFFERENCES
 from lehr.cli.named_server import named_server
 from lehr.cli.output import show_text
@@ -21,6 +22,18 @@ from lehr.query.partition_view import Reading
 from lehr.query.run_state import RunState
 
 
+class StatusNow(NamedTuple):
+    """The status at one moment.
+
+    Attributes:
+        report: of the `lehr run` about itself; None if it does not answer on this machine.
+    """
+
+    overview: Overview
+    report: dict[str, Any] | None
+    run: RunState
+
+
 @command()
 @click.option(
     "--exit-code",
@@ -28,24 +41,35 @@ from lehr.query.run_state import RunState
     help=f"Exit with {DIFFERENCES} unless a `lehr run` is active, the newest commit is published, and all "
     "assets are settled.",
 )
+@watch_option
 @reading_options("text", "json", "yaml")
-def status(exit_code: bool, form: str) -> None:
+def status(exit_code: bool, watch: bool, form: str) -> None:
     """Show whether a `lehr run` is active, whether the newest commit is published, and the status of assets.
 
     Without --exit-code it exits with 0 whatever the status is. `lehr wait` waits for a status.
 
+    With --watch, a terminal shows the current status until you press q or Ctrl-C. Elsewhere, the status is
+    printed again whenever something other than a time has changed.
+
     Examples:
         lehr status
+        lehr status --watch
+        lehr status --watch -o json      one JSON object on each line, as it changes
         lehr status -o json
         lehr status --exit-code > /dev/null || echo "not as intended"
     """
-    folder = state_folder()
-    report, run = running_report(folder), run_state()
+    if watch and (exit_code or form == "yaml"):
+        raise click.UsageError("--watch cannot be combined with --exit-code or -o yaml")
+    place = named_server() or str(state_folder())
     with open_reading() as reading:
-        overview = survey(reading)
-        lines = _lines(reading, overview, report, run, named_server() or str(folder))
-        show_text(form, lines, lambda: _document(overview, report, run))
-    if exit_code and not as_intended(overview, run):
+        if watch:
+            from lehr.cli.status_watch import watch_status
+
+            watch_status(reading, form, place)
+            return
+        found = StatusNow(survey(reading), *reports())
+        show_text(form, status_lines(found, reading, place), lambda: status_document(found))
+    if exit_code and not as_intended(found.overview, found.run):
         raise click.exceptions.Exit(DIFFERENCES)
 
 
@@ -55,16 +79,23 @@ def as_intended(overview: Overview, run: RunState) -> bool:
     return run.active and not run.standby and in_force and not overview.unsettled
 
 
-def _document(overview: Overview, report: dict[str, Any] | None, run: RunState) -> dict[str, Any]:
+def reports() -> tuple[dict[str, Any] | None, RunState]:
+    """The report of the `lehr run` of this machine, and the state of the one that the command is about."""
+    return running_report(state_folder()), run_state()
+
+
+def status_document(status: StatusNow) -> dict[str, Any]:
+    """The status as plain data."""
+    overview, report, run = status
     running = None if report is None else documents.of_report(report)
     return {"run": documents.of_run_state(run), "running": running, **overview_document(overview)}
 
 
-def _lines(
-    reading: Reading, overview: Overview, report: dict[str, Any] | None, run: RunState, place: str
-) -> Iterator[str]:
+def status_lines(status: StatusNow, reading: Reading, place: str) -> Iterator[str]:
+    """The status as text."""
     from lehr.sdk.source import REMARK
 
+    overview, report, run = status
     now, newest = reading.now, overview.newest
     yield f"running     {_running(run, now)}"
     yield f"state       {place}"

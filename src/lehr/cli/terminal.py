@@ -50,12 +50,27 @@ def table(titles: Sequence[str], rows: Sequence[Sequence[str]], columns: int | N
     Args:
         columns: of the terminal; the last column is cut to fit. None cuts nothing.
     """
-    cells = [[printable(cell) for cell in row] for row in rows]
-    widths = [max(map(len, column)) for column in zip(titles, *cells, strict=True)]
-    if columns is not None:
-        before = sum(widths[:-1]) + len(_GAP) * (len(widths) - 1)
-        widths[-1] = min(widths[-1], max(columns - before, _LEAST))
-    return [_line(row, widths) for row in ([title.upper() for title in titles], *cells)]
+    return GrowingTable(titles).lines(rows, columns)
+
+
+class GrowingTable:
+    """A table to which rows are added. Columns become wider when they must, and never narrower."""
+
+    def __init__(self, titles: Sequence[str]) -> None:
+        self._new = [[title.upper() for title in titles]]
+        self._widths = [len(title) for title in titles]
+
+    def lines(self, rows: Sequence[Sequence[str]], columns: int | None) -> list[str]:
+        """The next lines, as of `table`; first the titles."""
+        cells = [[printable(cell) for cell in row] for row in rows]
+        for row in cells:
+            self._widths = list(map(max, self._widths, map(len, row)))
+        widths = [*self._widths]
+        if columns is not None:
+            before = sum(widths[:-1]) + len(_GAP) * (len(widths) - 1)
+            widths[-1] = min(widths[-1], max(columns - before, _LEAST))
+        new, self._new = self._new, []
+        return [_line(row, widths) for row in new + cells]
 
 
 def _line(cells: Sequence[str], widths: Sequence[int]) -> str:

@@ -12,11 +12,12 @@ import msgspec
 
 from lehr.base.errors import LehrError, StalledError, TransientError, raised_as
 from lehr.base.moments import decode
-from lehr.client.wire import OTHER, Problem, decode_problem
+from lehr.client.wire import LIST_AGAIN, OTHER, Problem, decode_problem
 from lehr.model.attempt import Attempt
 from lehr.model.reason import Reason
 from lehr.query.run_state import RunState
 from lehr.sdk.store import SEE_KEPT, PrunedError
+from lehr.sdk.watch import FeedGoneError
 
 T = TypeVar("T")
 
@@ -32,6 +33,13 @@ class _GoneError(PrunedError):
 
     def __init__(self, problem: Problem) -> None:
         StalledError.__init__(self, problem.title, code=problem.error, why=problem.detail, fix=SEE_KEPT)
+
+
+class _FeedGoneError(FeedGoneError):
+    """The error reported by the server."""
+
+    def __init__(self, problem: Problem) -> None:
+        TransientError.__init__(self, problem.title, code=problem.error, why=problem.detail, fix=problem.fix)
 
 
 class Server:
@@ -132,6 +140,8 @@ def _error(problem: Problem) -> LehrError:
     """The client-side error for a problem."""
     if problem.code == Reason.PRUNED:
         return _GoneError(problem)
+    if problem.code == LIST_AGAIN:
+        return _FeedGoneError(problem)
     kind = TransientError if problem.status >= http.client.INTERNAL_SERVER_ERROR else LehrError
     kind = {"NotFound": NotThereError, "StoreTrouble": StalledError}.get(problem.code, kind)
     return kind(problem.title, code=problem.error, why=problem.detail, fix=problem.fix)

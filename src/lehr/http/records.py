@@ -31,6 +31,7 @@ from lehr.model.asset import Asset, AssetId, AssetKey
 from lehr.model.attempt import Attempt
 from lehr.model.control import AuditEntry, Control
 from lehr.model.decision import Reservation
+from lehr.model.feed import FeedEntry
 from lehr.model.handle import Handle
 from lehr.model.incarnation import Incarnation
 from lehr.model.operation import LedgerEntry, Operation
@@ -105,6 +106,13 @@ class OfUsage(msgspec.Struct, frozen=True):
     but: Annotated[str, Meta(max_length=2000)] = ""
 
 
+class OfFeed(OfPartition, frozen=True):
+    """After which position, and how many at most; none without a position."""
+
+    after: Annotated[int, Meta(ge=0, le=2**53)] | None = None
+    limit: Limit = 100
+
+
 class OfPrunable(OfPartition, frozen=True):
     """How many are kept, and the time since which all are kept."""
 
@@ -148,6 +156,13 @@ class CountingReleases(msgspec.Struct, frozen=True):
 
     version: int
     released: list[Released]
+
+
+class Feed(msgspec.Struct, frozen=True):
+    """Entries of the feed, in order and without a gap, and the position of the newest one when it began."""
+
+    position: int
+    entries: list[FeedEntry]
 
 
 class Version(msgspec.Struct, frozen=True):
@@ -304,6 +319,14 @@ def _released(reading: Reading, asked: OfReleased) -> CountingReleases:
 @RECORDS.read_by("releases", "Releases of an asset, newest first.", OfReleases, list[Release])
 def _releases(reading: Reading, asked: OfReleases) -> list[Release]:
     return reading.records.releases(_key(reading, asked.asset), asked.limit)
+
+
+@RECORDS.read_by("feed", "The changes of each commit, oldest first.", OfFeed, Feed)
+def _feed(reading: Reading, asked: OfFeed) -> Feed:
+    position = reading.records.position(reading.partition)
+    if asked.after is None:
+        return Feed(position, [])
+    return Feed(position, reading.records.feed(reading.partition, asked.after, asked.limit))
 
 
 @RECORDS.read_by(

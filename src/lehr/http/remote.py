@@ -16,7 +16,7 @@ from lehr.base.errors import LehrError, StalledError
 from lehr.base.moments import rfc3339
 from lehr.client.wire import ReceivedAsset, decode_page
 from lehr.http.connection import NotThereError, Server
-from lehr.http.records import Controls, CountingReleases, Since, Usage
+from lehr.http.records import Controls, CountingReleases, Feed, Since, Usage
 from lehr.http.resources import PartitionDocument
 from lehr.model.asset import Asset, AssetId, AssetKey, Partition
 from lehr.model.attempt import Attempt
@@ -286,10 +286,10 @@ class RemoteRecords(_Remote):
         raise _not_sent(f"the inputs of decision {number} of {partition}")
 
     def position(self, partition: Partition) -> int:
-        raise _not_sent(f"the feed of {partition}")
+        return self._ask(partition, "feed", Feed).position
 
     def feed(self, partition: Partition, after: int, limit: int = 100) -> list[FeedEntry]:
-        raise _not_sent(f"the feed of {partition}")
+        return self._ask(partition, "feed", Feed, after=after, limit=limit).entries
 
     def attempt(self, partition: Partition) -> Attempt | None:
         return self._server.attempt(partition)

@@ -9,7 +9,7 @@ import msgspec
 from lehr.base.errors import LehrError
 from lehr.base.moments import Moment
 from lehr.model.asset import Asset, AssetId, AssetKey
-from lehr.model.decision import Status
+from lehr.model.decision import Decision, Status
 from lehr.model.selector import Selector
 from lehr.query.partition_view import Reading
 from lehr.sdk.store import Head, Standing
@@ -19,6 +19,9 @@ INERT = "Inert"
 
 NO_TURN = "NoTurnYet"
 """Shown as status of assets that have not had a turn yet."""
+
+GONE = "Gone"
+"""Shown as status of assets that have left a list while it was watched."""
 
 
 def parse_status(text: str) -> str:
@@ -40,7 +43,7 @@ class Row(msgspec.Struct, frozen=True):
     """Status of one asset.
 
     Attributes:
-        status: a `Status`, `INERT` or `NO_TURN`.
+        status: a `Status`, `INERT`, `NO_TURN` or `GONE`.
         since: wall-clock seconds since when it has this status; None when it had no turn.
         next_at: wall-clock seconds at which the next turn is due.
         resync: seconds until the next regular check, at most.
@@ -64,8 +67,8 @@ class Row(msgspec.Struct, frozen=True):
     @property
     def settled(self) -> bool:
         """True when nothing is left to do."""
-        if self.status in (INERT, NO_TURN):
-            return self.status == INERT
+        if self.status in (INERT, NO_TURN, GONE):
+            return self.status != NO_TURN
         return Status(self.status).settled
 
 
@@ -126,6 +129,12 @@ def row_of(reading: Reading, asset: Asset) -> Row:
     if standing is not None:
         return _with_standing(asset.id, asset.type, standing, departed=True)
     return Row(asset.id, asset.type, NO_TURN, departed=True)
+
+
+def after_decision(row: Row, decision: Decision) -> Row:
+    """The row of the same asset once the decision is recorded."""
+    standing = Standing(row.id, decision.condition, decision.at, decision.condition.key())
+    return _with_standing(row.id, row.type, standing, departed=row.departed)
 
 
 def _heads(reading: Reading, selector: Selector | None) -> Iterable[Head]:

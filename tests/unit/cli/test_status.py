@@ -7,7 +7,8 @@ import pytest
 
 from lehr.base.digest import Digest
 from lehr.cli.documents import of_run_state
-from lehr.cli.status import as_intended, history_line
+from lehr.cli.status import StatusNow, as_intended, history_line
+from lehr.cli.status_watch import without_times
 from lehr.model.asset import Partition
 from lehr.model.attempt import Attempt, Publication
 from lehr.model.incarnation import Incarnation
@@ -81,3 +82,23 @@ def test_the_exit_code_says_whether_an_active_run_keeps_everything_as_intended(
     overview: Overview, run: RunState, expected: bool
 ) -> None:
     assert as_intended(overview, run) is expected
+
+
+@pytest.mark.parametrize(
+    ("change", "counts"),
+    [
+        (
+            {"attempt": msgspec.structs.replace(PUBLISHED, at=NOW + 9, publication=Publication.UNCHANGED)},
+            False,
+        ),
+        ({"attempt": msgspec.structs.replace(PUBLISHED, publication=Publication.REFUSED)}, True),
+        ({"counts": {"Pushing": 1}}, True),
+    ],
+)
+def test_a_watch_shows_the_status_again_unless_only_times_have_changed(
+    change: dict[str, object], counts: bool
+) -> None:
+    run = RunState(active=True, now=NOW)
+    later = msgspec.structs.replace(run, now=NOW + 9, source_looked_at=NOW + 9)
+    after = StatusNow(msgspec.structs.replace(GOOD, **change), None, later)
+    assert (without_times(after) != without_times(StatusNow(GOOD, None, run))) is counts
