@@ -114,16 +114,25 @@ def _verdict(verdict: Verdict, now: float) -> Iterator[str]:
         yield f"            {terminal.printable(verdict.unblock)}"
 
 
-def differences(diff: Diff | None, texts: Sequence[TextChange] = (), *, full: bool = False) -> Iterator[str]:
+def differences(
+    diff: Diff | None,
+    texts: Sequence[TextChange] = (),
+    *,
+    full: bool = False,
+    most: int = _MOST_CHANGES,
+    hint: str = "",
+) -> Iterator[str]:
     """Lines that list the differences, bounded.
 
     Args:
         texts: shown line by line, in place of the changes of the same path.
         full: all changes, and all lines of texts.
+        most: changes that are listed otherwise.
+        hint: follows the number of those that are not.
     """
     if diff is None or diff.empty:
         return
-    most = len(diff.changes) if full else _MOST_CHANGES
+    most = len(diff.changes) if full else most
     yield "  differs" + _effects(diff)
     by_path = {text.path: text for text in texts}
     for change in diff.changes[:most]:
@@ -131,7 +140,7 @@ def differences(diff: Diff | None, texts: Sequence[TextChange] = (), *, full: bo
             yield f"    {terminal.printable(change_line(change))}"
         else:
             yield from _text(change, text, full)
-    yield from _more(diff, most)
+    yield from _more(diff, most, hint)
 
 
 def _effects(diff: Diff) -> str:
@@ -151,9 +160,9 @@ def _text(change: Change, text: TextChange, full: bool) -> Iterator[str]:
         yield f"      {patch_text.coloured(line)}"
 
 
-def _more(diff: Diff, most: int) -> Iterator[str]:
+def _more(diff: Diff, most: int, hint: str = "") -> Iterator[str]:
     if len(diff.changes) > most:
-        yield f"    and {len(diff.changes) - most} more"
+        yield f"    and {len(diff.changes) - most} more{hint}"
 
 
 def change_line(change: Change) -> str:

@@ -6,9 +6,7 @@ from collections.abc import Iterator
 
 import click
 
-from lehr.base.patches import unified_diff
 from lehr.cli import formatting, terminal
-from lehr.cli.diagnostics import visible
 
 _MOST_LINES = 40
 _CONTEXT = 2
@@ -22,6 +20,8 @@ full_diff_option = click.option(
 
 def patch(before: str, after: str, *, full: bool) -> Iterator[str]:
     """The lines of a patch, without colours; the first of very many, unless `full`."""
+    from lehr.base.patches import unified_diff
+
     lines = list(unified_diff(before, after, context=_CONTEXT))
     most = len(lines) if full else _MOST_LINES
     yield from map(readable, lines[:most])
@@ -35,6 +35,10 @@ def readable(line: str) -> str:
 
 
 def _escaped(part: str) -> str:
+    if part.isprintable():
+        return part
+    from lehr.cli.diagnostics import visible
+
     bare = part.rstrip("\r")
     return visible(bare) + "\\r" * (len(part) - len(bare))
 

@@ -11,6 +11,8 @@ from lehr.dry_run.planner import Planned, PlannedResult
 from lehr.model.diff import Goal
 from lehr.sdk.plugin import TextChange
 
+_MOST_CHANGES = 20
+
 _REMOVED = "will be removed"
 
 _COLOURS = {
@@ -46,12 +48,12 @@ def planned_lines(item: Planned, texts: Sequence[TextChange], *, full: bool) -> 
     result = terminal.style(_result(item), _COLOURS[_result(item)])
     goal = "" if pushed or item.goal is Goal.PRESENT else f", goal {item.goal}"
     step = f" ({item.goal} first)" if pushed and item.goal in (Goal.DRAINED, Goal.FENCED) else ""
-    yield f"{item.id} ({item.type}{goal}): {result}{step}"
+    yield f"{terminal.style(item.id, bold=True)} ({item.type}{goal}): {result}{step}"
     if not pushed:
         yield f"  because    {terminal.printable(item.message or item.reason)}"
         if item.unblock and not item.wait_for:  # for others: `because` names them
             yield f"  unblock    {terminal.printable(item.unblock)}"
-    yield from differences(item.diff, texts, full=full)
+    yield from differences(item.diff, texts, full=full, most=_MOST_CHANGES, hint="; see --full-diff")
 
 
 def summary(planned: Sequence[Planned]) -> str:
