@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import inspect
+import re
 import shlex
 from pathlib import Path
 from types import ModuleType
@@ -79,3 +80,9 @@ def test_the_summary_of_a_command_is_one_sentence() -> None:
         for item in section.values():
             assert item.summary.endswith(".")
             assert len(item.summary) < 70
+
+
+def test_the_readme_names_commands_that_exist() -> None:
+    named = re.findall(r"(?:`|^    |^)lehr ([a-z]+)", (ROOT / "README.md").read_text(), re.MULTILINE)
+    assert len(named) > 10
+    assert set(named) <= {name for section in SECTIONS.values() for name in section}

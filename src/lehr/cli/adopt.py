@@ -13,6 +13,7 @@ import click
 from lehr.base.errors import LehrError, raised_as
 from lehr.cli import formatting
 from lehr.cli.command import command
+from lehr.cli.complete import complete_type
 from lehr.cli.output import output_option, show_document, yaml_text
 from lehr.cli.stored import own_state_option
 from lehr.model.declared_sources import WORKSPACE_FILE
@@ -27,7 +28,7 @@ _NAMED = 3
 
 
 @command()
-@click.argument("type_name", metavar="TYPE")
+@click.argument("type_name", metavar="TYPE", shell_complete=complete_type)
 @click.argument("query", metavar="WHAT...", nargs=-1, required=True)
 @click.option(
     "--write",

@@ -45,6 +45,17 @@ def _completing(find: Callable[[click.Context, str], Iterable[Value]]) -> Comple
     return complete
 
 
+def _paths(kind: str) -> Complete:
+    """Lets the shell complete paths: `file` or `dir`."""
+
+    def complete(_ctx: click.Context, _parameter: click.Parameter, typed: str) -> list[CompletionItem[str]]:
+        from click.shell_completion import CompletionItem
+
+        return [CompletionItem(typed, type=kind)]
+
+    return complete
+
+
 def _reading() -> AbstractContextManager[Reading]:
     from lehr.cli.stored import open_reading  # its options are completed, so it imports this module
 
@@ -163,6 +174,8 @@ def _topics(ctx: click.Context, _typed: str) -> Iterator[Value]:
         yield from ((str(reason), reason.meaning) for reason in Reason)
 
 
+complete_file = _paths("file")
+complete_folder = _paths("dir")
 complete_asset = _completing(_assets)
 complete_selector = _completing(_selectors)
 complete_type = _completing(_types)

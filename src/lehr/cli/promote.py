@@ -11,6 +11,7 @@ import click
 from lehr.base.clock import SystemClock
 from lehr.base.errors import LehrError
 from lehr.cli.command import command
+from lehr.cli.complete import complete_file
 from lehr.cli.formatting import first_of
 from lehr.cli.intent_edit import Editing, Target, committing, editing_options, show_commit, target_of
 from lehr.control.state_folder import named_state
@@ -35,7 +36,15 @@ _MOST = 5
     metavar="DIR|FILE",
     help="Workspace or state folder of that partition, or an exported file. Defaults to that in lehr.yaml.",
 )
-@click.option("--to", "file", default=WORKSPACE_FILE, show_default=True, metavar="FILE", help="File to edit.")
+@click.option(
+    "--to",
+    "file",
+    default=WORKSPACE_FILE,
+    show_default=True,
+    metavar="FILE",
+    shell_complete=complete_file,
+    help="File to edit.",
+)
 @click.option("--source", "name", help="Name of the source. Defaults to the one with this partition.")
 @click.option(
     "--unconverged",

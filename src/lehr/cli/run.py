@@ -11,7 +11,7 @@ from typing import Literal
 import click
 
 from lehr.cli.command import command
-from lehr.cli.complete import complete_selector
+from lehr.cli.complete import complete_folder, complete_selector
 from lehr.cli.formatting import duration
 from lehr.cli.run_log import Form, configure_logs, errors_logged, log_options
 from lehr.cli.serve import server_name_option
@@ -33,7 +33,7 @@ def _age(context: click.Context, option: click.Parameter, value: str) -> float:
 
 
 @command()
-@click.argument("location", metavar="[DIR]", default=".")
+@click.argument("location", metavar="[DIR]", default=".", shell_complete=complete_folder)
 @workspace_state_option
 @click.option("--once", is_flag=True, help="Exit once production is as intended or blocked.")
 @click.option(

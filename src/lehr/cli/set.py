@@ -8,6 +8,7 @@ import click
 import msgspec
 
 from lehr.cli.command import command
+from lehr.cli.complete import complete_file
 from lehr.cli.intent_edit import Editing, committing, editing_options, show_commit, target_of
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @command("set", context_settings={"ignore_unknown_options": True})
-@click.argument("file", metavar="FILE")
+@click.argument("file", metavar="FILE", shell_complete=complete_file)
 @click.argument("path", metavar="PATH")
 @click.argument("value", metavar="[VALUE]", required=False)
 @click.option("-m", "--message", help="Commit message.")

@@ -111,6 +111,8 @@ def complete(tmp_path: Path) -> Complete:
         ("lehr unfreeze ", "web/*"),
         ("lehr unpin ", ""),
         ("lehr override web/motd --check ", "office-hours"),
+        ("lehr adopt lehr.Sy", "lehr.Symlink"),
+        ("lehr store export p", "previous"),
         ("lehr help sel", "selectors"),
         ("lehr help OutsideW", "OutsideWindow"),
         ("lehr help get inc", "incarnations"),

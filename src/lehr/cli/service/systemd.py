@@ -14,6 +14,7 @@ import click
 
 from lehr.base.durable import replace
 from lehr.base.errors import LehrError, raised_as
+from lehr.cli.complete import complete_folder
 from lehr.control.service_unit import MARK, unit_name
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -32,7 +33,7 @@ def service_options(function: F) -> F:
             default=None,
             help="A service of the system or of your user. Defaults to --system for root.",
         ),
-        click.argument("location", metavar="[DIR]", default="."),
+        click.argument("location", metavar="[DIR]", default=".", shell_complete=complete_folder),
     ):
         function = option(function)
     return function

@@ -8,6 +8,7 @@ import click
 
 from lehr.base.errors import LehrError
 from lehr.cli.command import command
+from lehr.cli.complete import complete_incarnation
 from lehr.cli.snapshots import IMPORTED, open_snapshot
 from lehr.cli.stored import open_store, partition_option, running, state_folder, state_option
 
@@ -15,7 +16,7 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 
 
 @command()
-@click.argument("incarnation")
+@click.argument("incarnation", shell_complete=complete_incarnation)
 @click.argument("file", type=_FILE)
 @click.option("--force", is_flag=True, help="Overwrite an existing file.")
 @state_option
