@@ -49,6 +49,7 @@ SECTIONS: Mapping[str, Mapping[str, Lazy]] = {
     },
     "Inspect": {
         "status": Lazy("lehr.cli.status:status", "Show the overall status."),
+        "top": Lazy("lehr.cli.top:top", "Show the work under way, and what fails or waits most."),
         "why": Lazy("lehr.cli.why:why", "Explain the status of an asset, and what would unblock it."),
         "get": Lazy("lehr.cli.get:get", "List assets, incarnations, decisions, operations and more."),
         "describe": Lazy("lehr.cli.describe:describe", "Show everything about an asset."),
@@ -128,9 +129,8 @@ FOREIGN: Mapping[str, str] = {
     "reload": "In Lehr: declare `reload_on` of the process; `lehr restart ASSET` restarts it now.",
     "rollout": "In Lehr: `lehr wait` waits until assets have converged; `lehr rollback` pins earlier intent.",
     "taint": "In Lehr: `lehr restart ASSET` restarts a process although nothing differs.",
-    "top": "In Lehr: `lehr status` shows the overall status, and `lehr events -f` what happens.",
     "undo": "In Lehr: `lehr rollback SELECTOR` pins the previous incarnation.",
-    "watch": "In Lehr: `lehr events -f` follows what happens, `lehr get assets --watch` the declarations.",
+    "watch": "In Lehr: `lehr events -f` follows what happens, `lehr get assets --watch` each status.",
 }
 """Commands of kubectl, terraform, docker, systemctl and nomad, and what to do in Lehr instead."""
 

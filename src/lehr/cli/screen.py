@@ -8,11 +8,14 @@ import signal
 import sys
 import termios
 import tty
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from types import FrameType, TracebackType
 from typing import Any, Self
 
 import click
+
+from lehr.cli.live import Entries
+from lehr.query.partition_view import Reading
 
 _ENTER = "\x1b[?1049h\x1b[?25l\x1b[?7l"
 """The alternate screen, without a cursor; long lines are cut by the terminal."""
@@ -122,6 +125,27 @@ class Screen:
         left = text.encode()
         while left:
             left = left[os.write(sys.stdout.fileno(), left) :]
+
+
+class Picture:
+    """A `Live` that draws lines on a screen."""
+
+    def __init__(self, screen: Screen, lines: Callable[[Reading, Entries], Iterable[str]]) -> None:
+        """`lines` returns what to show now."""
+        self._screen = screen
+        self._find = lines
+        self._lines: list[str] = []
+
+    def show(self, reading: Reading, entries: Entries) -> None:
+        self._lines = list(self._find(reading, entries))
+        self._screen.draw(self._lines)
+
+    def report(self, trouble: str) -> None:
+        outdated = [f"{trouble}; trying again", ""] if trouble else []
+        self._screen.draw([*outdated, *self._lines])
+
+    def pause(self, seconds: float) -> None:
+        self._screen.pause(seconds)
 
 
 def _terminated(number: int, _frame: FrameType | None) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 
 from lehr.cli.live import Entries, Lines, Live, follow
 from lehr.cli.output import json_line, print_lines
-from lehr.cli.screen import Screen, shows_pictures
+from lehr.cli.screen import Picture, Screen, shows_pictures
 from lehr.cli.status import StatusNow, reports, status_document, status_lines
 from lehr.query.overview import Overview, survey
 from lehr.query.partition_view import Reading
@@ -19,8 +20,13 @@ def watch_status(reading: Reading, form: str, place: str) -> None:
     """Show the status until interrupted."""
     if form == "json" or not shows_pictures():
         follow(reading, _Changes(form, place), _LOOK_SECONDS)
+    surveys = _Surveys()
+
+    def lines(now: Reading, entries: Entries) -> Iterable[str]:
+        return status_lines(StatusNow(surveys.at(now, entries), *reports()), now, place)
+
     with Screen() as screen:
-        follow(reading, _Picture(screen, place), _LOOK_SECONDS)
+        follow(reading, Picture(screen, lines), _LOOK_SECONDS)
 
 
 class _Surveys:
@@ -45,27 +51,6 @@ class _Surveys:
             overview = self._overview = survey(reading)
             self._made_at = reading.now
         return overview
-
-
-class _Picture(Live):
-    """The status on a terminal."""
-
-    def __init__(self, screen: Screen, place: str) -> None:
-        self._screen = screen
-        self._place = place
-        self._surveys = _Surveys()
-        self._lines: list[str] = []
-
-    def show(self, reading: Reading, entries: Entries) -> None:
-        found = StatusNow(self._surveys.at(reading, entries), *reports())
-        self._lines = list(status_lines(found, reading, self._place))
-        self._screen.draw(self._lines)
-
-    def report(self, trouble: str) -> None:
-        self._screen.draw([*self._lines, f"not current {trouble}; trying again"] if trouble else self._lines)
-
-    def pause(self, seconds: float) -> None:
-        self._screen.pause(seconds)
 
 
 class _Changes(Lines, Live):

@@ -32,7 +32,7 @@ from lehr.model.types import Registry
 from lehr.model.writes import LeaseLostError, Write
 from lehr.publish.problem_positions import with_excerpts
 from lehr.publish.publisher import Publisher
-from lehr.query.run_state import History, RunState
+from lehr.query.run_state import History, Load, RunState
 from lehr.sdk.check import CheckPlugin
 from lehr.sdk.claims import Claims
 from lehr.sdk.generation import Generation
@@ -232,6 +232,7 @@ class ControlPlane:
             source_looked_at=self.source_looked_at,
             production_looked_at=self.enforcer.looked_at,
             standby=self.standby,
+            load=Load(turns=self.enforcer.turns, queued=self.enforcer.queued),
             history=self._history(),
         )
 

@@ -29,6 +29,7 @@ from lehr.model.operation import LedgerEntry, Operation
 from lehr.model.outputs import Outputs
 from lehr.model.release import Release, Released
 from lehr.model.writes import Prune, Pruned, Write
+from lehr.query.activity import Activity
 from lehr.query.asset_pages import Cursor, FilterPlan, Page, Wanted, page, parse_cursor
 from lehr.query.blame_values import Blame
 from lehr.query.explain import NumberedDecision
@@ -338,6 +339,10 @@ class RemoteStore:
         """As `lehr.query.blame.blame`, which needs data on the server's disk."""
         asked = {"asset": asset, "field": field, "at": at}
         return self.server.asked(_of(partition, "blame"), Blame, asked)
+
+    def activity(self, partition: Partition) -> Activity:
+        """As `lehr.query.activity.read_activity`, in one request."""
+        return self.server.asked(_of(partition, "activity"), Activity)
 
     def referrers(
         self, partition: Partition, asset: AssetId, field: str | None, at: str, *, tree: bool

@@ -32,6 +32,7 @@ from lehr.http.questions import (
 from lehr.model.asset import AssetId, AssetKey
 from lehr.model.incarnation import Incarnation
 from lehr.model.selector import parse_selector
+from lehr.query.activity import Activity, read_activity
 from lehr.query.asset_pages import FilterPlan, Wanted, page, parse_cursor, parse_fields, projected
 from lehr.query.asset_rows import Row, parse_status, rows
 from lehr.query.blame import blame
@@ -271,6 +272,11 @@ class OfRows(OfPartition, frozen=True):
     """Which of them, by status."""
 
     status: Annotated[str, Meta(description="Only assets with this status, such as Waiting.")] = ""
+
+
+@RESOURCES.read_by("activity", "Pushes, and what fails or waits most.", OfPartition, Activity, whole=True)
+def _activity(reading: Reading, _asked: OfPartition) -> Activity:
+    return read_activity(reading)
 
 
 @RESOURCES.read_by("standing", "Status of all assets.", OfRows, list[Row], whole=True)

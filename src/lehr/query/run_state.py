@@ -21,6 +21,18 @@ class History(msgspec.Struct, frozen=True, kw_only=True):
     pruned_at: Moment | None = None
 
 
+class Load(msgspec.Struct, frozen=True, kw_only=True):
+    """The work of an active `lehr run`.
+
+    Attributes:
+        turns: how many it has run since it started.
+        queued: turns that wait to begin, by plugin.
+    """
+
+    turns: int
+    queued: dict[str, int]
+
+
 class RunState(msgspec.Struct, frozen=True, kw_only=True):
     """The `lehr run` of a state at one moment.
 
@@ -34,6 +46,7 @@ class RunState(msgspec.Struct, frozen=True, kw_only=True):
         source_looked_at: start of its last completed check of the source.
         production_looked_at: when it last compared an asset with production.
         standby: why it does nothing, if another process enforces the partition; otherwise empty.
+        load: its work; None if it is not active.
         history: the history it keeps; None if it does not prune automatically, or is not active.
     """
 
@@ -45,7 +58,16 @@ class RunState(msgspec.Struct, frozen=True, kw_only=True):
     source_looked_at: Moment | None = None
     production_looked_at: Moment | None = None
     standby: str = ""
+    load: Load | None = None
     history: History | None = None
+
+
+def turns_per_second(before: RunState, now: RunState) -> float | None:
+    """The rate between two moments; None if it was not one process in between."""
+    seconds = now.now - before.now
+    if before.load is None or now.load is None or before.process != now.process or seconds <= 0:
+        return None
+    return max(0.0, (now.load.turns - before.load.turns) / seconds)
 
 
 def idle(now: float) -> RunState:

@@ -23,6 +23,7 @@ from tests.said import Output, address, said
 
 LEHR = (sys.executable, "-m", "lehr")
 ONE = "- {id: one, type: lehr.File, payload: {path: one, content: x}}\n"
+BAD = "- {id: bad, type: lehr.File, payload: {path: /proc/lehr/x, content: x}}\n"
 TWO = "- {id: two, type: lehr.File, payload: {path: two, content: x}}\n"
 
 
@@ -104,25 +105,60 @@ def test_over_http_a_server_that_is_gone_for_a_while_is_reported_once(folder: Pa
 def test_on_a_terminal_the_status_is_drawn_in_place_and_the_terminal_is_restored(folder: Path) -> None:
     ours, theirs = pty.openpty()
     before = termios.tcgetattr(theirs)
-    command = interruptible("status", "--watch")
-    with subprocess.Popen(
-        command, stdin=theirs, stdout=theirs, stderr=theirs, env={**os.environ, "TERM": "xterm"}
-    ) as watching:
-        try:
-            shown = until(ours, b"1 Converged")
-            assert shown.startswith(b"\x1b[?1049h\x1b[?25l")
-            assert not termios.tcgetattr(theirs)[3] & termios.ECHO
-            termios.tcsetwinsize(theirs, (4, 60))
-            watching.send_signal(signal.SIGWINCH)
-            until(ours, b"more lines\x1b[?2026l")
-            watching.send_signal(signal.SIGINT)
-            assert watching.wait(30) == 130
-            assert b"\x1b[?25h\x1b[?1049l" in until(ours, b"1049l")
-            assert termios.tcgetattr(theirs) == before
-        finally:
-            watching.kill()
-            os.close(theirs)
-            os.close(ours)
+    with on_terminal(theirs, "status", "--watch") as watching:
+        shown = until(ours, b"1 Converged")
+        assert shown.startswith(b"\x1b[?1049h\x1b[?25l")
+        assert not termios.tcgetattr(theirs)[3] & termios.ECHO
+        termios.tcsetwinsize(theirs, (4, 60))
+        watching.send_signal(signal.SIGWINCH)
+        until(ours, b"more lines\x1b[?2026l")
+        watching.send_signal(signal.SIGINT)
+        until(ours, b"\x1b[?25h\x1b[?1049l")
+        assert watching.wait(30) == 130
+        assert termios.tcgetattr(theirs) == before
+    os.close(ours)
+
+
+def test_top_shows_the_work_of_a_run_here_and_over_http(folder: Path) -> None:
+    declare(folder, ONE + BAD)
+    subprocess.run(
+        [*LEHR, "wait", "bad", "--for", "status=Retrying", "--timeout", "30s"], check=True, timeout=50
+    )
+    with started(*LEHR, "serve", "--listen", "127.0.0.1:0") as server:
+        for where in ((), ("--server", address(server))):
+            command = [*LEHR, "top", "-o", "json", *where]
+            done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=50)
+            found = json.loads(done.stdout)
+            assert [item["asset"] for item in found["failing"]] == ["bad"]
+            assert found["failures_per_second"] > 0.0
+            assert found["turns_per_second"] is not None
+            assert found["run"]["load"]["turns"] > 0
+
+
+def test_top_is_drawn_on_a_terminal_until_q_is_pressed(folder: Path) -> None:
+    ours, theirs = pty.openpty()
+    with on_terminal(theirs, "top", "-n", "0.2") as process:
+        until(ours, b"turns/s")
+        os.write(ours, b"q")
+        until(ours, b"\x1b[?25h\x1b[?1049l")
+        assert process.wait(30) == 0
+    os.close(ours)
+
+
+@contextlib.contextmanager
+def on_terminal(terminal: int, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
+    environment = {**os.environ, "TERM": "xterm"}
+    command = interruptible(*arguments)
+    try:
+        with subprocess.Popen(
+            command, stdin=terminal, stdout=terminal, stderr=terminal, env=environment
+        ) as process:
+            try:
+                yield process
+            finally:
+                process.kill()
+    finally:
+        os.close(terminal)
 
 
 def until(terminal: int, text: bytes) -> bytes:
