@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from lehr.checks.rate_limit import RATE_LIMIT_TYPE, RateLimit
+from lehr.dry_run.intent_changes import IntentChanges
 from lehr.model.addons import DEPENDS_ON, TURNDOWN, DependsOn, Turndown
 from lehr.model.asset import Asset, AssetId, make_asset
 from lehr.model.control import ControlKind
@@ -14,7 +15,7 @@ from lehr.model.selector import Selector, parse_selector
 from lehr.store.sqlite import SqliteStore
 from lehr.testing.virtual import VirtualClock, run
 from lehr.testing.world import thing
-from tests.simulation.dry_runs import PUSHING, Controls, Said, both, plan
+from tests.simulation.dry_runs import PUSHING, Controls, Said, both, plan, planner
 from tests.world import Plane, World
 
 
@@ -80,6 +81,55 @@ def test_what_is_new_is_not_pinned_to_where_it_was_not(tmp_path: Path) -> None:
     found = both(tmp_path, [thing("a", "1"), thing("b", "1")], history=history, controls=pinned)
     assert (found.planned["b"].result, found.planned["b"].reason) == ("held", "PinnedToNothing")
     found.agree()
+
+
+def test_drift_new_content_and_rollbacks_are_told_apart(tmp_path: Path) -> None:
+    async def history(plane: Plane, world: World, clock: VirtualClock) -> None:
+        await plane.publish(*(thing(id, "1") for id in ("drift", "new", "older", "same")))
+        await plane.settle()
+        await plane.publish(*(thing(id, "1") for id in ("drift", "new", "same")), thing("older", "2"))
+        await plane.settle()
+        world.values["drift"] = "by hand"
+
+    def pinned(given: Controls) -> None:
+        given.give(ControlKind.PIN, "older", incarnation=1)
+
+    intent = [thing(id, "1") for id in ("drift", "first", "same")] + [
+        thing(id, "2") for id in ("new", "older")
+    ]
+    found = both(tmp_path, intent, history=history, controls=pinned)
+    assert {id: (item.purpose, item.since) for id, item in found.planned.items()} == {
+        "drift": ("repair", "test@1"),
+        "first": ("forward", ""),
+        "new": ("forward", "test@1"),
+        "older": ("rollback", "test@2"),
+        "same": ("", "test@1"),
+    }
+
+
+def test_new_content_names_its_fields_and_the_assets_it_refers_to(tmp_path: Path) -> None:
+    world = World()
+
+    async def main() -> dict[str, IntentChanges]:
+        clock = VirtualClock()
+        plane = Plane(tmp_path, world, clock)
+        await plane.start()
+        await plane.publish(thing("a", "1", reads=["b"]), thing("b", "1"))
+        await plane.settle()
+        await plane.kill()
+        world.values["b"] = "by hand"
+        store = SqliteStore(tmp_path / "state.sqlite")
+        intent = [thing("a", "2", reads=["b", "c"]), thing("b", "1", after("c")), thing("c", "1")]
+        made = planner(store, world.plugin(clock), clock, intent)
+        found = {str(item.id): await made.intent_changes(item) for item in await made.plan()}
+        store.close()
+        return found
+
+    found = run(main, seed=1)
+    assert [field.path for field in found["a"].fields] == ["/payload/reads/1", "/payload/value"]
+    assert found["a"].others == ("b", "c")
+    assert found["c"] == IntentChanges()
+    assert found["b"].fields == (), "addons do not show in production"
 
 
 def test_a_pause_holds_and_an_observed_asset_is_only_looked_at(tmp_path: Path) -> None:

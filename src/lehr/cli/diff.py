@@ -12,10 +12,9 @@ import msgspec
 
 from lehr import wiring
 from lehr.base.errors import LehrError
-from lehr.cli import formatting, patch_text, terminal
+from lehr.cli import field_text, formatting, patch_text
 from lehr.cli.command import command
 from lehr.cli.complete import complete_incarnation
-from lehr.cli.explanation_text import value, values
 from lehr.cli.main import DIFFERENCES
 from lehr.cli.output import print_lines, show_document
 from lehr.cli.pager import page
@@ -26,7 +25,6 @@ from lehr.query.compare import (
     ChangeKind,
     Comparison,
     Contents,
-    FieldChange,
     changes_between,
     compare,
 )
@@ -124,8 +122,6 @@ def _contents(directory: Path) -> Contents | None:
 
 # --- A `Comparison` as text, Markdown and plain data --------------------------
 
-_SIGNS = {ChangeKind.ADDED: "+", ChangeKind.CHANGED: "~", ChangeKind.REMOVED: "-"}
-_COLOURS = {ChangeKind.ADDED: "green", ChangeKind.CHANGED: "yellow", ChangeKind.REMOVED: "red"}
 _MOST_DETAILS = 100
 _FENCE = re.compile("`{3,}")
 
@@ -133,11 +129,11 @@ _FENCE = re.compile("`{3,}")
 def text(comparison: Comparison, *, full: bool = False) -> Iterator[str]:
     """As text for a terminal; of a long text, the first lines that differ, unless `full`."""
     for asset in comparison.assets:
-        sign = terminal.style(_SIGNS[asset.kind], _COLOURS[asset.kind])
+        sign = field_text.sign(asset.kind)
         at = f", {asset.origin}" if asset.origin else ""
         yield f"{sign} {asset.id} ({asset.type}{at})"
         for change in asset.fields:
-            yield from (f"    {line}" for line in _field(change, full))
+            yield from (f"    {line}" for line in field_text.lines(change, full=full))
     yield summary(comparison)
 
 
@@ -166,7 +162,7 @@ def markdown(comparison: Comparison, *, full: bool = False) -> Iterator[str]:
 
 
 def _details(asset: AssetComparison, full: bool) -> Iterator[str]:
-    lines = [line for change in asset.fields for line in _patch(change, full)]
+    lines = [line for change in asset.fields for line in field_text.patch(change, full=full)]
     # A fence must be longer than any in its content.
     longest = max((len(found) for line in lines for found in _FENCE.findall(line)), default=2)
     fence = "`" * (longest + 1)
@@ -187,46 +183,6 @@ def document(comparison: Comparison) -> dict[str, Any]:
         **{str(kind): comparison.count(kind) for kind in ChangeKind},
         "assets": msgspec.to_builtins(comparison.assets),
     }
-
-
-def _field(change: FieldChange, full: bool) -> Iterator[str]:
-    sign = terminal.style(_SIGNS[change.kind], _COLOURS[change.kind])
-    if _is_text(change):
-        yield f"{sign} {change.path}"
-        for line in _text_patch(change, full):
-            yield f"    {patch_text.coloured(line)}"
-    elif change.kind is ChangeKind.ADDED:
-        yield f"{sign} {change.path}: {value(change.after)}"
-    elif change.kind is ChangeKind.REMOVED:
-        yield f"{sign} {change.path}: {value(change.before)}"
-    else:
-        before, after = values(change.before, change.after)
-        yield f"{sign} {change.path}: {before} -> {after}"
-
-
-def _patch(change: FieldChange, full: bool) -> Iterator[str]:
-    """The change as lines of a patch."""
-    if _is_text(change):
-        yield f"  {change.path}"
-        yield from _text_patch(change, full)
-        return
-    changed = change.kind is ChangeKind.CHANGED
-    before, after = (
-        values(change.before, change.after) if changed else map(value, (change.before, change.after))
-    )
-    if change.kind is not ChangeKind.ADDED:
-        yield f"- {change.path}: {before}"
-    if change.kind is not ChangeKind.REMOVED:
-        yield f"+ {change.path}: {after}"
-
-
-def _is_text(change: FieldChange) -> bool:
-    sides = [side for side in (change.before, change.after) if side is not None]
-    return all(isinstance(side, str) for side in sides) and any("\n" in side for side in sides)
-
-
-def _text_patch(change: FieldChange, full: bool) -> Iterator[str]:
-    return patch_text.patch(str(change.before or ""), str(change.after or ""), full=full)
 
 
 def _escaped(text: str) -> str:

@@ -89,7 +89,9 @@ def _lines(runner: Runner, planner: Planner, planned: list[Planned], *, full: bo
 
     for item in planned:
         if item.result != "as intended":
-            yield from planned_lines(item, runner.run(planner.texts(item)), full=full)
+            texts = runner.run(planner.texts(item))
+            intent = runner.run(planner.intent_changes(item))
+            yield from planned_lines(item, texts, intent, full=full)
     yield summary(planned)
 
 

@@ -14,6 +14,7 @@ Architecture invariants:
 | `supposed` | admission of simulated pushes, one after the other |
 | `planner` | the turns of all assets, up to their pushes |
 | `promotion` | which incarnation of another partition a source would be pinned to |
+| `intent_changes` | the changes of intent behind a push |
 | `texts`, `revealed` | the texts that pushes would change, without secrets |
 | `drafts` | which drafts of existing production can be adopted unchanged |
 | `examples`, `example_effects` | the examples of policies, and their results |

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import enum
 from collections.abc import Callable, Collection, Coroutine, Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, Literal, NamedTuple, cast
 
 import msgspec
 from msgspec.structs import replace
@@ -21,6 +21,7 @@ from lehr.base.digest import Digest
 from lehr.base.errors import LehrError
 from lehr.base.log import Log
 from lehr.dry_run.candidate import CandidateIntent
+from lehr.dry_run.intent_changes import IntentChanges, intent_changes
 from lehr.dry_run.supposed import Supposed
 from lehr.dry_run.texts import has_texts, texts_of
 from lehr.enforce.conclude import broke
@@ -57,6 +58,7 @@ from lehr.enforce.viewer import Viewer
 from lehr.model.asset import Asset, AssetId, AssetKey
 from lehr.model.decision import Decision, Status, Verdict
 from lehr.model.diff import Diff, Goal, Target
+from lehr.model.operation import Purpose
 from lehr.model.reason import Reason
 from lehr.model.writes import RecordDecision
 from lehr.sdk.check import CheckPlugin
@@ -94,6 +96,8 @@ class Planned(msgspec.Struct, frozen=True):
         diff: None if its plugin could not compare, or was not asked.
         wait_for: assets whose settling may change the answer.
         verdicts: of the checks.
+        purpose: of the push (`lehr.model.operation.Purpose`); empty if there would be none.
+        since: the incarnation (`hello@3`) whose content was in place last; empty if none was.
     """
 
     id: AssetId
@@ -107,6 +111,8 @@ class Planned(msgspec.Struct, frozen=True):
     diff: Diff | None = None
     wait_for: tuple[AssetId, ...] = ()
     verdicts: tuple[Verdict, ...] = ()
+    purpose: Purpose | Literal[""] = ""
+    since: str = ""
 
 
 class _Overlay(NamedTuple):
@@ -154,6 +160,7 @@ class Planner:
         self._over = asyncio.Event()
         self._begun: set[AssetId] = set()
         self._checked: dict[AssetId, Checked] = {}
+        self._purposes: dict[AssetId, Purpose] = {}
         self._ended: dict[AssetId, _Ended] = {}
         self._missing: dict[AssetId, RecordingReader] = {}
         left = recover(runtime.store.intent, runtime.store.records, runtime.registry, runtime.partition)
@@ -183,7 +190,7 @@ class Planner:
             for lane in (*self._lanes.values(), self._unserved):
                 await lane.stop()
         self._admit([slot for slot in slots if slot.key.id in self._checked])
-        planned = [_planned(slot, self._ended[slot.key.id]) for slot in slots]
+        planned = [self._planned(slot) for slot in slots]
         pushed = {item.id for item in planned if item.result is PlannedResult.PUSHED}
         return [_with_hint(item, pushed) for item in planned]
 
@@ -200,6 +207,22 @@ class Planner:
         as_of = AsOf(self._governance, self._runtime.clock.now())
         _asset, read = await self._lookups.run(lambda: self._neighbours.begun(target, as_of))
         return await texts_of(slot.lane.plugin, target, read, planned.diff)
+
+    async def intent_changes(self, planned: Planned) -> IntentChanges:
+        """The changes of intent since the asset was in place last; none where texts show what changes."""
+        slot = self._slots.get(planned.id)
+        if slot is None or not planned.since or has_texts(slot.lane.plugin):
+            return IntentChanges()
+        ledger = slot.state.ledger
+        assert ledger is not None
+        key = AssetKey(self._runtime.partition, planned.id)
+        known, registry = self._lookups, self._runtime.registry
+        try:
+            return await known.run(
+                lambda: intent_changes(known, registry, key, ledger.content, planned.content)
+            )
+        except LehrError:
+            return IntentChanges()  # damaged, which turns of it report
 
     async def _selects(self, slot: Slot) -> bool:
         only = self._runtime.only
@@ -232,6 +255,27 @@ class Planner:
         del self._missing[slot.key.id], self._ended[slot.key.id]
         slot.state = replace(slot.state, condition_key=None)
         return True
+
+    def _planned(self, slot: Slot) -> Planned:
+        ended, ledger = self._ended[slot.key.id], slot.state.ledger
+        decision, condition = ended.decision, ended.decision.condition
+        needs_approval = condition.reason == Reason.APPROVAL_NEEDED
+        was_in_place = ledger is not None and ledger.goal is decision.goal
+        return Planned(
+            slot.key.id,
+            slot.type,
+            decision.goal,
+            decision.content,
+            PlannedResult.APPROVAL if needs_approval else _RESULTS[condition.status],
+            condition.reason,
+            condition.message,
+            condition.unblock,
+            decision.diff,
+            ended.wait_for,
+            decision.verdicts,
+            self._purposes.get(slot.key.id, ""),
+            f"{ledger.partition}@{ledger.content}" if ledger is not None and was_in_place else "",
+        )
 
     # --- one turn ----------------------------------------------------------------
 
@@ -279,6 +323,7 @@ class Planner:
                 case AskStatus(operation=operation):
                     event = await slot.lane.status(operation)
                 case RunChecks(view=view, diff=diff, purpose=purpose):
+                    self._purposes[slot.key.id] = purpose
                     reader = TurnCheckReader(view, self._governance, self._neighbours)
                     verdicts = await ask_all(self._checks, view, diff, purpose, reader)
                     looked_at = tuple(reader.looked_at.items())
@@ -384,23 +429,3 @@ def _with_hint(planned: Planned, pushed: Collection[AssetId]) -> Planned:
     if planned.reason != Reason.OUTPUT_UNKNOWN or not coming:
         return planned
     return replace(planned, message=f"{planned.message}; it will be after the push of {', '.join(coming)}")
-
-
-def _planned(slot: Slot, ended: _Ended) -> Planned:
-    decision, condition = ended.decision, ended.decision.condition
-    result = (
-        PlannedResult.APPROVAL if condition.reason == Reason.APPROVAL_NEEDED else _RESULTS[condition.status]
-    )
-    return Planned(
-        slot.key.id,
-        slot.type,
-        decision.goal,
-        decision.content,
-        result,
-        condition.reason,
-        condition.message,
-        condition.unblock,
-        decision.diff,
-        ended.wait_for,
-        decision.verdicts,
-    )

@@ -108,6 +108,16 @@ def test_a_removal_is_counted_as_one(workspace: Path) -> None:
     assert planned.endswith("1 to remove, 3 as intended\n")
 
 
+def test_drift_and_new_content_are_told_apart(workspace: Path) -> None:
+    lehr("run", "--once")
+    (workspace / "out" / "same").write_text("edited\n")
+    files = workspace / "assets" / "files.yaml"
+    files.write_text(ASSETS.replace("world", "everybody"))
+    planned = lehr("plan")
+    assert "motd (lehr.File): will be pushed\n  cause      new content since shop@1\n" in planned
+    assert "cause      drift: production no longer matches shop@1\n" in planned
+
+
 def test_json_has_the_changes_and_no_texts(workspace: Path) -> None:
     [planned] = json.loads(lehr("plan", "--only", "motd", "-o", "json"))
     assert [change["path"] for change in planned["diff"]["changes"]] == ["content"]

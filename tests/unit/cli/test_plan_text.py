@@ -5,12 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from lehr.cli import terminal
 from lehr.cli.plan_text import planned_lines, summary
+from lehr.dry_run.intent_changes import IntentChanges
 from lehr.dry_run.planner import Planned, PlannedResult
 from lehr.model.asset import AssetId
 from lehr.model.diff import Change, Diff, Effects, Goal
+from lehr.model.operation import Purpose
+from lehr.query.compare import ChangeKind, FieldChange
 from lehr.sdk.plugin import TextChange
 
 
@@ -72,6 +76,42 @@ def test_a_text_takes_the_place_of_its_change_and_a_hidden_one_keeps_it() -> Non
         "    content: is size 2, should be size 1",
         "      text hidden: it is binary",
     ]
+
+
+@pytest.mark.parametrize(
+    ("purpose", "cause"),
+    [
+        (Purpose.REPAIR, "drift: production no longer matches shop@3"),
+        (Purpose.RESTART, "a person asked for a restart"),
+        (Purpose.ROLLBACK, "rollback from shop@3"),
+        (Purpose.FORWARD, "new content since shop@3"),
+    ],
+)
+def test_the_cause_of_a_push_is_named(purpose: Purpose, cause: str) -> None:
+    diff = Diff((Change("value", 1, 2),))
+    item = planned(PlannedResult.PUSHED, diff=diff, purpose=purpose, since="shop@3")
+    assert lines(item)[1] == f"  cause      {cause}"
+    for without in (replace(item, since=""), replace(item, diff=None)):
+        assert not any("cause" in line for line in lines(without))
+
+
+def test_new_content_lists_what_has_changed_in_intent() -> None:
+    diff = Diff((Change("value", 1, 2),))
+    item = planned(PlannedResult.PUSHED, diff=diff, purpose=Purpose.FORWARD, since="shop@3")
+    fields = tuple(
+        FieldChange(f"/payload/{number}", ChangeKind.CHANGED, number, number + 1) for number in range(25)
+    )
+    intent = IntentChanges(fields[:2], (AssetId("b"),))
+    shown = list(planned_lines(item, (), intent, full=False))
+    assert shown[2:5] == [
+        "    ~ /payload/0: 0 -> 1",
+        "    ~ /payload/1: 1 -> 2",
+        "    ~ b, which it refers to",
+    ]
+    shown = list(planned_lines(item, (), IntentChanges(fields), full=False))
+    assert "    and 5 more; see --full-diff" in shown
+    shown = list(planned_lines(item, (), IntentChanges(fields), full=True))
+    assert "    ~ /payload/24: 24 -> 25" in shown
 
 
 def test_what_destroys_or_removes_is_red_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
