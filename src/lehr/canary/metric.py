@@ -9,7 +9,7 @@ from typing import NamedTuple
 from lehr.canary.definition import Columns, Judge, Metric
 from lehr.canary.evidence import RatioLikelihood, rarer, shown
 from lehr.canary.look import CANARY, CONTROL, Look, ReplicaCounts
-from lehr.canary.spread import Bursts, ReplicaTotals, Spread, spread_of
+from lehr.canary.spread import Bursts, ReplicaTotals, Spread, Swing, Swings, spread_of
 from lehr.canary.verdict import GroupTotals, MetricVerdict, Outcome
 
 _START_EVERY = 8
@@ -21,6 +21,9 @@ _FIRST_START = 0.8
 
 _FOR_COUNTS = 0.7
 """Part of the error rate for chance in the counts; the rest is for the draw of the replicas."""
+
+_FEW_DEGREES = 3
+"""Replicas beyond the first of each group."""
 
 _STALE_AFTER = 2
 """Looks without data of one group while the other has some."""
@@ -109,7 +112,7 @@ class MetricEvidence:
         self._surplus = 0.0
         self._weighted = [0.0, 0.0]
         self._compared = 0
-        self._bursts = Bursts()
+        self._bursts, self._swings = Bursts(), Swings()
         self._starts = [_Start(0, _FIRST_START, self._likelihood.values, 0.0, {}, {})]
         self._decided: tuple[Outcome, float] | None = None
         self._failing = _Failing(0.0, self._margin)
@@ -161,6 +164,7 @@ class MetricEvidence:
             exposure.reverse()
         share = exposure[0] / exposure[1]
         self._likelihood.add(events[0], events[1], share)
+        self._swings.add(events[0], events[1], share)
         self._surplus += events[0] - sum(events) * share * self._margin / (1 + share * self._margin)
         whole = sum(exposure)
         self._weighted[0] += events[0] * exposure[1] / whole
@@ -196,7 +200,8 @@ class MetricEvidence:
             if start.number and self._surplus <= start.surplus:
                 continue  # no evidence is possible
             spread = self._spread_since(start)
-            margin = max(self._margin, spread.margin((1 - _FOR_COUNTS) * self._alpha * start.weight))
+            error = (1 - _FOR_COUNTS) * self._alpha * start.weight
+            margin = max(self._margin, spread.margin(error), self._swing_margin(start, spread, error))
             found = self._likelihood.above(margin, start.values) + math.log(start.weight)
             if not start.number:
                 self._spread = spread
@@ -211,12 +216,21 @@ class MetricEvidence:
         before = self._bursts.within(self._compared - start.number * _START_EVERY)
         return spread_of(canaries, controls, self._judge.replica_spread, before)
 
+    def _swing_margin(self, start: _Start, spread: Spread, error: float) -> float:
+        swing = self._swing(self._compared - start.number * _START_EVERY)
+        return swing.margin(error, self._judge.replica_spread * spread.contrast)
+
+    def _swing(self, looks: int) -> Swing:
+        """Swings of the ratio; with more replicas than a few, bursts show between them instead."""
+        few = len(self._canary.replicas) + len(self._control.replicas) - 2 <= _FEW_DEGREES
+        return self._swings.over(looks) if few else Swing(0.0, 1.0)
+
     def _fail_at(self) -> float:
         return 1 / (_FOR_COUNTS * self._alpha)
 
     def _pass_margin(self) -> float:
-        """Below the margin by one standard deviation of the measured spread: a lucky draw must not pass."""
-        return self._margin / self._spread.doubt()
+        """Below the margin: a lucky draw must not pass."""
+        return self._margin / max(self._spread.doubt(), self._swing(self._compared).doubt())
 
     def _equal(self) -> bool:
         needed = math.log(1 / self._judge.alpha)

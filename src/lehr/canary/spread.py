@@ -3,7 +3,8 @@
 Replicas differ: they run on other machines, and serve other users. With three canary replicas this alone can
 raise the rate of the group by a tenth, and no amount of data makes that difference disappear. It is therefore
 measured within the groups (an A/A comparison), and a canary fails only beyond what the draw of its replicas
-explains. Bursts of errors in single replicas also show here: within the time that is judged, and before.
+explains. Bursts of errors in single replicas also show here: within the time that is judged, and before. With
+few replicas little can be compared within the groups; then the swings of their ratio in time count as well.
 """
 
 from __future__ import annotations
@@ -15,6 +16,11 @@ from typing import NamedTuple
 
 _PRIOR_WEIGHT = 6.0
 """The presumed spread counts as much as measuring it on this many replicas."""
+
+_HEAVY_TAILS = 10.0
+"""Most degrees of freedom of what was measured in many blocks: bursts are not normally distributed."""
+
+_FEWEST_PAIRS = 3.0
 
 _LARGEST = 4.0
 """Logarithm of the widest margin: a ratio of 55."""
@@ -97,11 +103,95 @@ class Spread(NamedTuple):
 
     def margin(self, error: float) -> float:
         """The ratio that the draw of replicas alone exceeds with probability `error`."""
-        return math.exp(min(self.presumed * self.contrast * student_quantile(error, self.degrees), _LARGEST))
+        return _margin(self.presumed * self.contrast, error, self.degrees)
 
     def doubt(self) -> float:
-        """One standard deviation of the ratio, by what was measured."""
+        """One standard deviation of the ratio, by what was measured. It does not shrink with time."""
         return math.exp(min(self.measured * self.contrast, _LARGEST))
+
+
+class Swing(NamedTuple):
+    """By how much the ratio of two groups swings.
+
+    Attributes:
+        deviation: standard deviation of its logarithm beyond chance.
+    """
+
+    deviation: float
+    degrees: float
+
+    def margin(self, error: float, spread: float) -> float:
+        """The ratio that is exceeded with probability `error` by groups that also differ by `spread`."""
+        return _margin(math.hypot(self.deviation, spread), error, self.degrees) if self.deviation else 1.0
+
+    def doubt(self) -> float:
+        """Two standard deviations of the ratio. They shrink with time, so they only delay."""
+        return math.exp(min(2 * self.deviation, _LARGEST))
+
+
+class _Block:
+    """The events of both groups in some looks, and their ratio stratified by look (Mantel and Haenszel)."""
+
+    __slots__ = ("first", "second", "weighted_first", "weighted_second")
+
+    def __init__(self) -> None:
+        self.first = self.second = self.weighted_first = self.weighted_second = 0.0
+
+    def add(self, first: float, second: float, share: float) -> None:
+        self.first += first
+        self.second += second
+        self.weighted_first += first / (1 + share)
+        self.weighted_second += second * share / (1 + share)
+
+    def ratio(self) -> tuple[float, float] | None:
+        """Its logarithm, and the variance of that by chance; None without events in both."""
+        if not self.first or not self.second:
+            return None
+        return math.log(self.weighted_first / self.weighted_second), 1 / self.first + 1 / self.second
+
+
+class Swings:
+    """How much the ratio of two groups changes between neighbouring blocks of 1, 2, 4, ... looks.
+
+    Only neighbours are compared (von Neumann, 1941): a regression that begins is one change, not many.
+    """
+
+    def __init__(self) -> None:
+        self._looks = 0
+        self._blocks: list[_Block] = []
+        self._before: list[tuple[float, float] | None] = []
+        self._found: list[Excess] = []
+
+    def add(self, first: float, second: float, share: float) -> None:
+        """Take the events of a look, as for `RatioLikelihood.add`."""
+        self._looks += 1
+        if self._looks & (self._looks - 1) == 0:
+            self._blocks.append(_Block())
+            self._before.append(None)
+            self._found.append(Excess())
+        for scale, block in enumerate(self._blocks):
+            block.add(first, second, share)
+            if self._looks % (1 << scale) == 0:
+                ratio, before = block.ratio(), self._before[scale]
+                if ratio is not None and before is not None:
+                    chance = before[1] + ratio[1]
+                    change = Excess((ratio[0] - before[0]) ** 2 / chance - 1, 2 / chance, 1.0)
+                    self._found[scale] = self._found[scale].plus(change)
+                self._before[scale] = ratio
+                self._blocks[scale] = _Block()
+
+    def over(self, looks: int) -> Swing:
+        """The largest swing that can be expected of a time of so many looks."""
+        largest = Swing(0.0, 1.0)
+        for scale, found in enumerate(self._found):
+            length = 1 << scale
+            if length > looks or found.degrees < _FEWEST_PAIRS:
+                break
+            weight = found.weight(0.0)
+            variance = found.variance * weight / (_PRIOR_WEIGHT + weight) * length / looks
+            if variance > largest.deviation**2:
+                largest = Swing(math.sqrt(variance), min(_PRIOR_WEIGHT + weight, _HEAVY_TAILS))
+        return largest
 
 
 class Bursts:
@@ -149,7 +239,8 @@ def spread_of(
     contrast = math.sqrt(sum(map(_inverse_size, groups)))
     spreads = [_with_prior(now, prior, contrast)]
     if before.variance > now.variance:
-        spreads.append(_with_prior(before, prior, contrast))
+        known = _with_prior(before, prior, contrast)
+        spreads.append(known._replace(degrees=min(known.degrees, _HEAVY_TAILS)))
     return max(spreads, key=lambda item: item.presumed)
 
 
@@ -177,6 +268,10 @@ def _inverse_size(group: list[ReplicaTotals]) -> float:
     """One over the number of replicas, or more if their exposures differ."""
     total = sum(item.exposure for item in group)
     return sum(item.exposure * item.exposure for item in group) / total**2 if total else 1.0
+
+
+def _margin(deviation: float, error: float, degrees: float) -> float:
+    return math.exp(min(deviation * student_quantile(error, degrees), _LARGEST))
 
 
 def student_quantile(error: float, degrees: float) -> float:

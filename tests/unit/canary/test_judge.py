@@ -328,3 +328,23 @@ def test_later_starts_share_the_error_rate() -> None:
     assert sum(weights) < 1
     assert weights == sorted(weights, reverse=True)
     assert len(weights) < 20, "old starts are forgotten"
+
+
+def one_each(burst: float) -> Verdict:
+    """Every fourth minute the canary has more errors, as it always had; in other minutes the control has."""
+    history = []
+    for minute in range(60):
+        worse = {0: CANARY, 2: CONTROL}.get(minute % 4)
+        rows = (
+            ReplicaCounts(group, "0", 60.0, {"requests": 1000, "errors": burst if group == worse else 10})
+            for group in (CANARY, CONTROL)
+        )
+        history.append(Look((minute + 1) * 60.0, tuple(rows)))
+    return verdict(history)
+
+
+def test_with_one_replica_each_a_ratio_that_swings_needs_a_wider_margin() -> None:
+    steady, swinging = one_each(10), one_each(40)
+    assert steady.metrics[0].fail_margin < 1.6
+    assert swinging.metrics[0].fail_margin > 2
+    assert swinging.verdict is not Outcome.FAIL

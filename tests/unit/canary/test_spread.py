@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from lehr.canary.spread import Bursts, Excess, ReplicaTotals, excess_of, spread_of, student_quantile
+from lehr.canary.spread import (
+    Bursts,
+    Excess,
+    ReplicaTotals,
+    Swing,
+    Swings,
+    excess_of,
+    spread_of,
+    student_quantile,
+)
 
 NONE = Excess()
 
@@ -71,3 +80,35 @@ def test_bursts_are_remembered_by_length() -> None:
     assert bursts.within(1).variance > bursts.within(16).variance > 0
     assert bursts.within(31) == bursts.within(16) == excess_of(group.values())
     assert bursts.within(0) == bursts.within(64) == NONE
+
+
+def swings(*ratios: float) -> Swings:
+    found = Swings()
+    for ratio in ratios:
+        found.add(round(1000 * ratio), 1000, 1.0)
+    return found
+
+
+def test_a_steady_ratio_does_not_swing() -> None:
+    assert swings(*[1.0, 1.02, 0.99, 1.01] * 8).over(16) == Swing(0.0, 1.0)
+    assert swings(*[2.0, 2.02, 1.99, 2.01] * 8).over(16).margin(0.001, 0.1) == 1.0
+
+
+def test_a_ratio_that_swings_needs_a_margin_that_shrinks_with_time() -> None:
+    wild = swings(*[0.5, 1.0, 2.0, 1.0] * 8)
+    assert wild.over(2).deviation > wild.over(16).deviation > 0
+    assert wild.over(2).margin(0.003, 0.0) > 2
+    assert wild.over(2).margin(0.003, 0.3) > wild.over(2).margin(0.003, 0.0)
+
+
+def test_a_regression_that_begins_is_one_change() -> None:
+    once = swings(*[1.0] * 16, *[2.0] * 16)
+    often = swings(*[1.0, 2.0] * 16)
+    assert often.over(1).deviation > 2 * once.over(1).deviation
+
+
+def test_blocks_without_events_do_not_swing() -> None:
+    found = Swings()
+    for _ in range(32):
+        found.add(0, 5, 1.0)
+    assert found.over(32) == Swing(0.0, 1.0)
