@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,9 +23,11 @@ from lehr.model.selector import Selector, parse_selector
 if TYPE_CHECKING:
     from asyncio import Runner
 
+    from lehr.dry_run.intent_changes import IntentChanges
     from lehr.dry_run.planner import Planned, Planner
     from lehr.model.asset import Partition
     from lehr.sdk.generation import Generation
+    from lehr.sdk.plugin import TextChange
     from lehr.sdk.store import Store
 
 
@@ -87,10 +89,12 @@ def _lines(runner: Runner, planner: Planner, planned: list[Planned], *, full: bo
     """The plan as text. The texts of only one asset are in memory at any time."""
     from lehr.cli.plan_text import planned_lines, summary
 
+    async def details(item: Planned) -> tuple[Sequence[TextChange], IntentChanges]:
+        return await planner.texts(item), await planner.intent_changes(item)
+
     for item in planned:
         if item.result != "as intended":
-            texts = runner.run(planner.texts(item))
-            intent = runner.run(planner.intent_changes(item))
+            texts, intent = runner.run(details(item))
             yield from planned_lines(item, texts, intent, full=full)
     yield summary(planned)
 
