@@ -2,28 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from lehr.canary.look import Look, ReplicaCounts, Sample
+
+
+class _Part:
+    """Counts of a replica since the last look, during its warm-up or after it."""
+
+    __slots__ = ("counts", "seconds")
+
+    def __init__(self) -> None:
+        self.counts: dict[str, float] = {}
+        self.seconds = 0.0
+
+    def add(self, grown: Mapping[str, float], seconds: float) -> None:
+        counts = self.counts
+        for name, value in grown.items():
+            counts[name] = counts.get(name, 0.0) + value
+        self.seconds += seconds
 
 
 class _Replica:
     """The last sample of a replica, and what it counted since the last look."""
 
-    __slots__ = ("counts", "first", "last", "seconds", "values")
+    __slots__ = ("first", "last", "later", "values", "warmup")
 
     def __init__(self, sample: Sample) -> None:
         self.first = self.last = sample.time
         self.values = dict(sample.values)
-        self.counts: dict[str, float] = {}
-        self.seconds = 0.0
+        self.warmup, self.later = _Part(), _Part()
+
+    def taken(self, group: str, name: str) -> Iterator[ReplicaCounts]:
+        """The parts of a look."""
+        if self.warmup.seconds:
+            yield ReplicaCounts(group, name, self.warmup.seconds, self.warmup.counts, warmup=True)
+            self.warmup = _Part()
+        if self.later.seconds:
+            yield ReplicaCounts(group, name, self.later.seconds, self.later.counts)
+            self.later = _Part()
 
 
 class LookRecorder:
     """Collects samples, and turns them into looks.
 
-    A replica's first sample only shows where its counters begin. Intervals that begin during the warm-up, or
-    that are longer than the longest gap, do not count.
+    A replica's first sample only shows where its counters begin. Intervals that begin during the warm-up are
+    recorded apart; those that are longer than the longest gap do not count.
     """
 
     def __init__(self, warmup: float, longest_gap: float) -> None:
@@ -48,21 +72,15 @@ class LookRecorder:
             self._restarts += 1
             grown = dict(values)
             before.clear()
-        if replica.last >= replica.first + self._warmup and seconds <= self._longest_gap:
-            counts = replica.counts
-            for name, value in grown.items():
-                counts[name] = counts.get(name, 0.0) + value
-            replica.seconds += seconds
+        if seconds <= self._longest_gap:
+            warm = replica.last >= replica.first + self._warmup
+            (replica.later if warm else replica.warmup).add(grown, seconds)
         replica.last = sample.time
         before.update(values)
 
     def look(self, at: float) -> Look:
         """Take a look: everything that was counted since the previous one."""
-        taken = []
-        for (group, name), replica in self._replicas.items():
-            if replica.seconds:
-                taken.append(ReplicaCounts(group, name, replica.seconds, replica.counts))
-                replica.counts, replica.seconds = {}, 0.0
+        taken = [row for key, replica in self._replicas.items() for row in replica.taken(*key)]
         restarts, self._restarts = self._restarts, 0
         return Look(at, tuple(taken), restarts)
 

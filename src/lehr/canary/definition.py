@@ -55,7 +55,8 @@ class Judge(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         negligible: events rarer than this pass without a comparison.
         replica_spread: by how much the rates of replicas with nothing wrong differ, as the standard
             deviation of their logarithm. It is combined with how much they differ within their groups.
-        warmup_seconds: after a replica's first sample, during which nothing counts.
+        warmup_seconds: after a replica's first sample, which are judged apart.
+        warmup_margin: the ratio of rates that a canary may have during its warm-up.
         minimum_requests: of each group, for PASS.
         minimum_seconds: covered by samples of each group, for PASS.
         longest_gap_seconds: what happened between samples further apart does not count.
@@ -66,7 +67,8 @@ class Judge(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     margin: Ratio = 1.25
     negligible: Share = 0.0002
     replica_spread: Annotated[float, msgspec.Meta(ge=0, le=2)] = 0.07
-    warmup_seconds: Seconds = 30.0
+    warmup_seconds: Seconds = 60.0
+    warmup_margin: Ratio = 5.0
     minimum_requests: Amount = 1000.0
     minimum_seconds: Seconds = 300.0
     longest_gap_seconds: Annotated[float, msgspec.Meta(gt=0, le=86_400)] = 300.0

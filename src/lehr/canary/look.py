@@ -31,12 +31,14 @@ class ReplicaCounts(msgspec.Struct, frozen=True):
 
     Attributes:
         seconds: how much of that time its samples cover.
+        warmup: whether it had just started. A look may have both a part with and a part without.
     """
 
     group: str
     replica: str
     seconds: float
     counts: Mapping[str, float]
+    warmup: bool = False
 
 
 class Look(msgspec.Struct, frozen=True):

@@ -22,6 +22,9 @@ _FIRST_START = 0.8
 _FOR_COUNTS = 0.7
 """Part of the error rate for chance in the counts; the rest is for the draw of the replicas."""
 
+_FOR_WARMUP = 0.1
+"""Part of the error rate for canaries that are broken from the start."""
+
 _FEW_DEGREES = 3
 """Replicas beyond the first of each group."""
 
@@ -98,14 +101,19 @@ class MetricEvidence:
 
     Args:
         alpha: the part of the judge's error rate that is this metric's, for FAIL.
+        warmup: judge the canary's warm-up instead of the time after it. It can fail, and never passes.
     """
 
-    def __init__(self, judge: Judge, metric: Metric, columns: Columns, alpha: float) -> None:
+    def __init__(
+        self, judge: Judge, metric: Metric, columns: Columns, alpha: float, *, warmup: bool = False
+    ) -> None:
         self.metric = metric
         self.columns = columns
         self._judge = judge
-        self._alpha = alpha
-        self._margin = judge.margin_of(metric)
+        self._alpha = alpha * (_FOR_WARMUP if warmup else 1 - _FOR_WARMUP)
+        self._of_warmup = warmup
+        self._warmup = None if warmup else MetricEvidence(judge, metric, columns, alpha, warmup=True)
+        self._margin = max(judge.warmup_margin if warmup else 1.0, judge.margin_of(metric))
         self._negligible = judge.negligible_of(metric) if metric.worse == "higher" else 0.0
         self._likelihood = RatioLikelihood(self._margin)
         self._canary, self._control = _Group(), _Group()
@@ -132,6 +140,11 @@ class MetricEvidence:
         """Take a look. FAIL is final, PASS is not: what passed can still fail."""
         if self.outcome is Outcome.FAIL:
             return
+        if self._warmup is not None:
+            self._warmup.add(look)
+            if self._warmup.outcome is Outcome.FAIL:
+                self._decided = Outcome.FAIL, look.at
+                return
         canaries = self._rows(look, CANARY)
         controls = self._rows(look, CONTROL)
         for group, rows, others in (
@@ -146,8 +159,16 @@ class MetricEvidence:
             self._decided = None if outcome is Outcome.INCONCLUSIVE else (outcome, look.at)
 
     def _rows(self, look: Look, group: str) -> list[_Row]:
-        """The replicas of a group that were measured and had something to count."""
-        rows = (_row(item, self.columns) for item in look.replicas if item.group == group)
+        """The replicas of a group that were measured and had something to count.
+
+        The warm-up of canaries is compared with all controls: these have usually run for long.
+        """
+        any_time = self._of_warmup and group == CONTROL
+        rows = (
+            _row(item, self.columns)
+            for item in look.replicas
+            if item.group == group and (any_time or item.warmup is self._of_warmup)
+        )
         return [row for row in rows if row is not None and row.exposure > 0]
 
     def _compare(self, canaries: Sequence[_Row], controls: Sequence[_Row]) -> None:
@@ -191,7 +212,8 @@ class MetricEvidence:
         self._failing = self._strongest()
         if self._failing.log_evidence >= math.log(self._fail_at()):
             return Outcome.FAIL
-        return Outcome.INCONCLUSIVE if self._missing() or not self._equal() else Outcome.PASS
+        undecided = self._of_warmup or self._missing() or not self._equal()
+        return Outcome.INCONCLUSIVE if undecided else Outcome.PASS
 
     def _strongest(self) -> _Failing:
         """The strongest evidence over all starts, each weighted by its part of the error rate."""
@@ -261,6 +283,8 @@ class MetricEvidence:
 
     def verdict(self) -> MetricVerdict:
         """The verdict after the last look."""
+        if self._warmup is not None and self._warmup.outcome is Outcome.FAIL:
+            return self._warmup.verdict()
         first, second = self._weighted
         ratio = first / second if second else None
         low, high = (
@@ -269,7 +293,7 @@ class MetricEvidence:
         return MetricVerdict(
             name=self.metric.name,
             verdict=self.outcome,
-            margin=self._margin,
+            margin=self._judge.margin_of(self.metric),
             fail_margin=self._failing.margin,
             pass_margin=self._pass_margin(),
             ratio=ratio,
@@ -288,7 +312,8 @@ class MetricEvidence:
 
     def _reason(self, low: float, high: float) -> str:
         if self.outcome is Outcome.FAIL:
-            return f"the canary is worse by more than a factor of {self._failing.margin:.3g}"
+            when = " while it starts" if self._of_warmup else ""
+            return f"the canary is worse by more than a factor of {self._failing.margin:.3g}{when}"
         if self.outcome is Outcome.PASS:
             if self._likelihood.below(self._pass_margin()) >= math.log(1 / self._judge.alpha):
                 return f"the canary is not worse by a factor of {self._margin:.3g}"

@@ -25,6 +25,7 @@ def recording(
     traffic: float = 300,
     restart_at: int | None = None,
     transient: int = 0,
+    worse: float = 3,
     without: str = "",
 ) -> Path:
     """Samples every 15 seconds of three canary and five control replicas, which started long ago."""
@@ -35,7 +36,7 @@ def recording(
     for step in range(minutes * 4 + 1):
         for key in replicas:
             wrong = ratio if key[0] == "canary" else 1.0
-            wrong *= 20 if key[0] == "canary" and 15 * step <= transient else 1
+            wrong *= worse if key[0] == "canary" and 15 * step <= transient else 1
             served = poisson(chance, traffic)
             failed = poisson(chance, served * min(1.0, rate * wrong))
             value = counters[key]
@@ -93,7 +94,7 @@ def test_a_verdict_is_that_of_the_data_until_then(csv: Path) -> None:
 
 def test_looks_can_be_as_frequent_as_samples(csv: Path) -> None:
     recording(csv, ratio=30)
-    assert judged(csv, "--look-every", "15s")["decided_at"] == START + 45  # a sample after the warm-up
+    assert judged(csv, "--look-every", "15s")["decided_at"] == START + 15
     assert judged(csv, "--look-every", "5m")["decided_at"] == START + 300
 
 
@@ -118,12 +119,21 @@ def test_a_restart_of_all_counters_is_not_a_regression(csv: Path) -> None:
     assert found["restarts"] == 8
 
 
-def test_errors_while_the_canary_starts_do_not_count(csv: Path) -> None:
-    recording(csv, transient=30)
+def test_some_more_errors_while_the_canary_starts_do_not_count(csv: Path) -> None:
+    recording(csv, transient=60)
     assert judged(csv)["verdict"] == "PASS"
     never = csv.with_name("judge.yaml")
     never.write_text("warmup_seconds: 0\n")
     assert judged(csv, "--judge", never)["verdict"] == "FAIL"
+
+
+def test_a_canary_that_is_broken_fails_during_a_long_warm_up(csv: Path) -> None:
+    patient = csv.with_name("judge.yaml")
+    patient.write_text("warmup_seconds: 600\n")
+    found = judged(recording(csv, transient=600, worse=30), "--judge", patient)
+    assert (found["verdict"], found["decided_at"]) == ("FAIL", START + 60)
+    assert found["metrics"][0]["fail_margin"] >= 5
+    assert judged(recording(csv, transient=600), "--judge", patient)["verdict"] == "PASS"
 
 
 def test_rows_may_be_in_any_order_and_repeated(csv: Path) -> None:

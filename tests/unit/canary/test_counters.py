@@ -55,15 +55,20 @@ def test_a_replica_without_a_new_sample_is_not_in_the_look() -> None:
     assert recorder.look(120.0).replicas == ()
 
 
-def test_intervals_that_begin_during_the_warm_up_do_not_count() -> None:
+def test_intervals_that_begin_during_the_warm_up_are_apart() -> None:
     rows = [sample(time, requests=time * 10, errors=time) for time in (0, 15, 30, 45)]
-    assert counts(recorded(*rows, warmup=30.0)) == {"a": {"requests": 150, "errors": 15}}
+    found = recorded(*rows, warmup=30.0).replicas
+    assert [(item.warmup, item.counts["requests"], item.seconds) for item in found] == [
+        (True, 300, 30),
+        (False, 150, 15),
+    ]
 
 
 def test_a_restart_is_not_a_new_warm_up() -> None:
     """Otherwise a canary that keeps crashing would never be judged."""
     rows = [sample(0, requests=0), sample(40, requests=90), sample(55, requests=10), sample(70, requests=25)]
-    assert counts(recorded(*rows, warmup=30.0)) == {"a": {"requests": 25}}
+    found = recorded(*rows, warmup=30.0).replicas
+    assert [(item.warmup, item.counts["requests"]) for item in found] == [(True, 90), (False, 25)]
 
 
 def test_a_gap_does_not_count() -> None:

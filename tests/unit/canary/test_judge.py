@@ -348,3 +348,36 @@ def test_with_one_replica_each_a_ratio_that_swings_needs_a_wider_margin() -> Non
     assert steady.metrics[0].fail_margin < 1.6
     assert swinging.metrics[0].fail_margin > 2
     assert swinging.verdict is not Outcome.FAIL
+
+
+def test_a_warm_up_never_passes() -> None:
+    warm = [
+        Look(item.at, tuple(msgspec.structs.replace(row, warmup=True) for row in item.replicas))
+        for item in looks(23)
+    ]
+    found = verdict(warm)
+    assert found.verdict is Outcome.INCONCLUSIVE
+    assert found.metrics[0].canary.exposure == 0
+
+
+def test_the_warm_up_of_a_canary_is_compared_with_controls_that_run_for_long() -> None:
+    history = [
+        Look(
+            item.at,
+            tuple(msgspec.structs.replace(row, warmup=row.group == CANARY) for row in item.replicas),
+        )
+        for item in looks(24, ratio=30)
+    ]
+    found = verdict(history)
+    assert (found.verdict, found.decided_at) == (Outcome.FAIL, 60.0)
+    assert "while it starts" in found.reason
+
+
+def test_the_warm_up_has_a_part_of_the_error_rate() -> None:
+    """All parts together are alpha: evidence has to be stronger than 1 / alpha by each of them."""
+    history = list(looks(25, ratio=30, count=1))
+    later = verdict(history).metrics[0].fail_at
+    warm = Look(60.0, tuple(msgspec.structs.replace(row, warmup=True) for row in history[0].replicas))
+    early = verdict([warm]).metrics[0].fail_at
+    assert 1 / later + 1 / early == pytest.approx(0.7 * ERRORS.alpha)
+    assert early > later
