@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 import os
 import shutil
 import subprocess
@@ -209,9 +210,19 @@ def test_what_is_read_over_http_is_what_is_read_here(
 
 
 def test_every_command_that_reads_is_compared() -> None:
-    assert {name.split()[0] for name, takes in TAKES_A_SERVER.items() if takes} - {"controller"} == {
+    assert {name.split()[0] for name, takes in TAKES_A_SERVER.items() if takes} - {"controller", "top"} == {
         case.split()[0] for case in CASES
     }
+
+
+def test_the_work_of_a_server_is_that_of_its_state_at_the_time_of_the_server(state: State) -> None:
+    at = ("--state", str(state.folder))
+    found = [
+        json.loads(asked(state, "top -o json", *where).stdout) for where in (at, ("--server", state.url))
+    ]
+    for document in found:
+        assert document.pop("pushes_per_second") >= document.pop("failures_per_second")
+    assert found[0] == found[1]
 
 
 def test_pages_go_on_elsewhere_where_they_ended_here(state: State) -> None:

@@ -147,7 +147,7 @@ def top_lines(found: Top, reading: Reading, columns: int | None) -> Iterator[str
         columns,
     )
     yield from _section(
-        "Restarts of programs that ended:",
+        "Restarts of programs since their last push:",
         ("restarts", "asset", "crash loop"),
         [(f"{item.restarts:,}", item.asset, "yes" if item.looping else "no") for item in work.restarting],
         columns,

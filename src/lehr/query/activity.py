@@ -74,7 +74,7 @@ class Restarting(msgspec.Struct, frozen=True):
     """An asset whose program was restarted because it had ended.
 
     Attributes:
-        restarts: how often.
+        restarts: how often since its last push.
         looping: True if a replica is in a crash loop.
     """
 

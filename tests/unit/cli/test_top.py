@@ -53,7 +53,7 @@ def test_each_kind_of_work_has_a_table() -> None:
         "FAILURES  ASSET  TYPE       MESSAGE",
         "5         motd   lehr.File  no\\nspace",
         "",
-        "Restarts of programs that ended:",
+        "Restarts of programs since their last push:",
         "RESTARTS  ASSET  CRASH LOOP",
         "9         web    yes",
     ]
