@@ -139,6 +139,8 @@ COMMANDS = {
     "why hello/page": ("text", "json", "yaml"),
     "why --all": ("text", "json", "yaml"),
     "status": ("json", "yaml"),
+    "events": ("text", "json"),
+    "events hello/page --since 1d": ("json",),
     "audit": ("table", "wide", "json", "yaml"),
     "audit --limit 1": ("json",),
     "types": FORMS[""],

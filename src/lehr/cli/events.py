@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
+from collections.abc import Iterator
 
 import click
 import msgspec
 
-from lehr.base.clock import SystemClock, iso
+from lehr.base.clock import iso
 from lehr.base.moments import plain
-from lehr.cli import formatting
+from lehr.cli import formatting, live
 from lehr.cli.command import command
 from lehr.cli.complete import complete_asset
 from lehr.cli.logs import since_option
+from lehr.cli.named_server import server_option
 from lehr.cli.output import Column, Shape, output_option, show
 from lehr.cli.stored import list_options, open_reading, partition_option, state_option
 from lehr.cli.terminal import printable
@@ -25,7 +26,6 @@ from lehr.query.events import events as found_events
 from lehr.query.partition_view import Reading
 from lehr.sdk.watch import FeedGoneError
 
-_LOOK_SECONDS = 0.5
 _ENTRIES = 100
 _DEFAULT_SECONDS = 3600.0
 
@@ -35,6 +35,7 @@ _DEFAULT_SECONDS = 3600.0
 @click.option("-f", "--follow", is_flag=True, help="Continue with new events until interrupted.")
 @since_option
 @output_option("text", "json")
+@server_option
 @state_option
 @partition_option
 def events(asset: str | None, follow: bool, since: float | None, form: str) -> None:
@@ -50,30 +51,39 @@ def events(asset: str | None, follow: bool, since: float | None, form: str) -> N
     with open_reading() as reading:
         known = None if asset is None else known_asset(reading, asset)[0].id
         first = reading.now - _DEFAULT_SECONDS if since is None else since
-        after = _show(reading, position_before(reading, first), known, form)
+        after = position_before(reading, first)
+        for position in _show(reading, after, known, form):
+            after = position
         if follow:
-            asyncio.run(_follow(reading, after, known, form))
+            live.follow(reading, _LiveEvents(after, known, form))
 
 
-async def _follow(reading: Reading, after: int, asset: AssetId | None, form: str) -> None:
-    clock = SystemClock()
-    while True:
-        await clock.sleep(_LOOK_SECONDS)
-        now = Reading(reading.store, reading.partition, clock.now(), reading.inert)
+class _LiveEvents(live.Lines, live.Live):
+    """Events after a position."""
+
+    def __init__(self, after: int, asset: AssetId | None, form: str) -> None:
+        self._after = after
+        self._asset = asset
+        self._form = form
+
+    def show(self, reading: Reading, entries: live.Entries) -> None:
+        if entries is not None and not entries:
+            return
         try:
-            after = _show(now, after, asset, form)
+            for position in _show(reading, self._after, self._asset, self._form):
+                self._after = position
         except FeedGoneError as error:
-            after = now.records.position(now.partition)
+            self._after = reading.records.position(reading.partition)
             click.echo(f"some events are missing: {error.why}", err=True)
 
 
-def _show(reading: Reading, after: int, asset: AssetId | None, form: str) -> int:
-    """Write all events after a position. Returns the position of the last one."""
+def _show(reading: Reading, after: int, asset: AssetId | None, form: str) -> Iterator[int]:
+    """Write all events after a position; yields that of the last one that was written, again and again."""
     while entries := reading.records.feed(reading.partition, after, _ENTRIES):
         for event in found_events(reading, entries, asset):
             print(_line(event) if form == "text" else json.dumps(plain(event)), flush=True)
         after = entries[-1].position
-    return after
+        yield after
 
 
 def _line(event: Event) -> str:
