@@ -140,7 +140,7 @@ class MetricEvidence:
         """Take a look. FAIL is final, PASS is not: what passed can still fail."""
         if self.outcome is Outcome.FAIL:
             return
-        if self._warmup is not None:
+        if self._warmup is not None and any(item.warmup for item in look.replicas):
             self._warmup.add(look)
             if self._warmup.outcome is Outcome.FAIL:
                 self._decided = Outcome.FAIL, look.at
@@ -265,7 +265,7 @@ class MetricEvidence:
         """The data that is missing, without which nothing can pass; empty if nothing is."""
         for name, group in ((CANARY, self._canary), (CONTROL, self._control)):
             if group.unseen >= _STALE_AFTER:
-                return f"{name} replicas have not reported `{self.columns.of}` for {group.unseen} looks"
+                return f"{name} replicas have had no new `{self.columns.of}` for {group.unseen} looks"
         for name, group in ((CANARY, self._canary), (CONTROL, self._control)):
             if not group.exposure:
                 return f"there is no time with data of both groups: `{' '.join(self.columns.names())}`"

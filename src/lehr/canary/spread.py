@@ -254,13 +254,18 @@ def _with_prior(found: Excess, prior: float, contrast: float) -> Spread:
 
 def excess_of(replicas: Iterable[ReplicaTotals]) -> Excess:
     """How much the replicas of a group differ beyond chance."""
-    group = [item for item in replicas if item.expected > 0]
-    if len(group) < 2:
+    size = 0
+    total = squares = heterogeneity = 0.0
+    for item in replicas:
+        expected = item.expected
+        if expected > 0:
+            size += 1
+            total += expected
+            squares += expected * expected
+            heterogeneity += (item.events - expected) ** 2 / expected
+    if size < 2:
         return Excess()
-    total = sum(item.expected for item in group)
-    squares = sum(item.expected * item.expected for item in group)
-    heterogeneity = sum((item.events - item.expected) ** 2 / item.expected for item in group)
-    degrees = len(group) - 1.0
+    degrees = size - 1.0
     return Excess(heterogeneity - degrees, total - squares / total, degrees)
 
 
