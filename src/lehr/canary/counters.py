@@ -68,9 +68,8 @@ class LookRecorder:
         before, values = replica.values, sample.values
         grown = {name: value - before[name] for name, value in values.items() if name in before}
         if grown and min(grown.values()) < 0:
-            # The counters of a replica belong to one process, so they restart together.
             self._restarts += 1
-            grown = dict(values)
+            grown = _since_restart(values, grown)
             before.clear()
         if seconds <= self._longest_gap:
             warm = replica.last >= replica.first + self._warmup
@@ -83,6 +82,17 @@ class LookRecorder:
         taken = [row for key, replica in self._replicas.items() for row in replica.taken(*key)]
         restarts, self._restarts = self._restarts, 0
         return Look(at, tuple(taken), restarts)
+
+
+def _since_restart(values: Mapping[str, float], grown: Mapping[str, float]) -> dict[str, float]:
+    """The growth of all counters of a replica, of which some went back to zero.
+
+    They belong to one process, so the others have restarted as well, unless they are larger than any that
+    did: errors that outnumber the requests since the restart are kept elsewhere.
+    """
+    most = max(values[name] for name, value in grown.items() if value < 0)
+    counted = {name: value for name, value in values.items() if value <= most}
+    return {**{name: value for name, value in grown.items() if value >= 0}, **counted}
 
 
 def looks_of(samples: Iterable[Sample], every: float, warmup: float, longest_gap: float) -> Iterator[Look]:

@@ -252,7 +252,8 @@ class MetricEvidence:
 
     def _pass_margin(self) -> float:
         """Below the margin: a lucky draw must not pass."""
-        return self._margin / max(self._spread.doubt(), self._swing(self._compared).doubt())
+        margin = self._judge.margin_of(self.metric)
+        return margin / max(self._spread.doubt(), self._swing(self._compared).doubt())
 
     def _equal(self) -> bool:
         needed = math.log(1 / self._judge.alpha)

@@ -73,6 +73,10 @@ class Excess(NamedTuple):
             self.excess + other.excess, self.information + other.information, self.degrees + other.degrees
         )
 
+    def times(self, factor: float) -> Excess:
+        """As if the variance were that many times as large."""
+        return self._replace(excess=self.excess * factor)
+
     @property
     def variance(self) -> float:
         """Estimated variance of the logarithm of a replica's rate."""
@@ -217,9 +221,14 @@ class Bursts:
             scale += 1
 
     def within(self, looks: int) -> Excess:
-        """Of blocks that are at most so long, and more than half of it."""
+        """Of blocks that are at most so long, and more than half of it.
+
+        There may be only one such block. Shorter ones show more of bursts, which shrink with their number.
+        """
         scale = looks.bit_length() - 1
-        return self._found[scale] if 0 <= scale < len(self._found) else Excess()
+        known = self._found[: scale + 1]
+        scaled = [found.times(0.5 ** (scale - length)) for length, found in enumerate(known)]
+        return max(scaled, key=lambda found: found.variance, default=Excess())
 
 
 def spread_of(

@@ -42,6 +42,12 @@ def test_all_counters_of_a_replica_restart_together() -> None:
     assert counts(look)["a"] == {"requests": 60}, "where errors began is not known"
 
 
+def test_a_counter_that_cannot_have_restarted_has_not() -> None:
+    """More errors than requests since the restart: they are counted by another process."""
+    look = recorded(sample(0, requests=1000, errors=400), sample(15, requests=50, errors=402))
+    assert counts(look) == {"a": {"requests": 50, "errors": 2}}
+
+
 def test_a_missing_counter_is_unknown_and_not_zero() -> None:
     look = recorded(sample(0, requests=100, errors=1), sample(15, requests=200), sample(30, requests=300))
     assert counts(look) == {"a": {"requests": 200}}

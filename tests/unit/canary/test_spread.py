@@ -78,8 +78,9 @@ def test_bursts_are_remembered_by_length() -> None:
             group[name].exposure += 1000
         bursts.add([group, {}])
     assert bursts.within(1).variance > bursts.within(16).variance > 0
-    assert bursts.within(31) == bursts.within(16) == excess_of(group.values())
-    assert bursts.within(0) == bursts.within(64) == NONE
+    assert bursts.within(31) == bursts.within(16)
+    assert bursts.within(16).variance >= excess_of(group.values()).variance
+    assert bursts.within(0) == NONE
 
 
 def swings(*ratios: float) -> Swings:
