@@ -15,11 +15,13 @@ import msgspec
 
 from lehr import __version__
 from lehr.base.clock import Clock
+from lehr.control.restart_count import RestartCount
 from lehr.model.asset import AssetId, AssetKey
 from lehr.model.attempt import Attempt, Publication
 from lehr.model.decision import Condition, Status
 from lehr.model.operation import Operation, Result
-from lehr.model.writes import Admit, Finish, RecordDecision, Refused, Write
+from lehr.model.outputs import Outputs
+from lehr.model.writes import Admit, Finish, KeepOutputs, RecordDecision, Refused, Write
 from lehr.sdk.store import Standing
 
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -92,6 +94,7 @@ class Metrics:
         self._open: dict[str, Operation] = {}
         self._publications = Counter[Publication]()
         self._started: Counter[str] = Counter()
+        self._restarts = RestartCount()
         # By when they began to be unsettled: the first entry is the oldest.
         self._unsettled: dict[AssetId, tuple[float, Blocked]] = {}
         self._blocked: Counter[Blocked] = Counter()
@@ -102,10 +105,17 @@ class Metrics:
         self._unsettled.clear()
         self._blocked.clear()
         self._open.clear()
+        self._restarts.begin()
         self._decided = set()
 
-    def recovered(self, unsettled: Iterable[Standing], open_pushes: Iterable[Operation]) -> None:
+    def recovered(
+        self,
+        unsettled: Iterable[Standing],
+        open_pushes: Iterable[Operation],
+        outputs: Iterable[Outputs] = (),
+    ) -> None:
         """Add the conditions that the store has, except those that were decided since `begin`."""
+        self._restarts.recovered(outputs)
         decided, self._decided = self._decided or set(), None
         later, self._unsettled = self._unsettled, {}
         for item in sorted(unsettled, key=lambda item: item.since):
@@ -129,6 +139,8 @@ class Metrics:
                     self._finished(id, outcome.result, at)
                 case RecordDecision(decision=decision):
                     self._condition(decision.asset, decision.condition, decision.at)
+                case KeepOutputs(outputs=outputs):
+                    self._restarts.reported(outputs)
 
     def turned(self, _asset: AssetKey, _cause: str, seconds: float) -> None:
         """A turn has ended."""
@@ -231,6 +243,15 @@ class Metrics:
                     line
                     for result, found in self._pushes.items()
                     for line in found.samples("lehr_push_seconds", f'result="{result}"')
+                ],
+            ),
+            *_family(
+                "lehr_restarts_total",
+                "counter",
+                "Restarts that were not pushes, such as those of programs that had ended, by type.",
+                [
+                    f'lehr_restarts_total{{type="{_label(type)}"}} {count}'
+                    for type, count in sorted(self._restarts.by_type.items())
                 ],
             ),
             *_family(

@@ -12,6 +12,7 @@ from lehr.control.health import Health, alive, ready
 from lehr.control.metrics import Gauges, Metrics
 from lehr.control.plane import ControlPlane
 from lehr.model.operation import Operation
+from lehr.model.outputs import Outputs
 from lehr.sdk.store import Standing
 
 log = Log()
@@ -84,7 +85,7 @@ class Probes:
                     log.warning("metrics wait for the store", error=str(error))
             await self._runtime.clock.sleep(_LOOK_SECONDS)
 
-    def _recorded(self) -> tuple[list[Standing], list[Operation]]:
+    def _recorded(self) -> tuple[list[Standing], list[Operation], list[Outputs]]:
         records, partition = self._runtime.store.records, self._runtime.partition
         unsettled = [item for item in records.standings(partition) if not item.condition.status.settled]
-        return unsettled, records.open_operations(partition)
+        return unsettled, records.open_operations(partition), list(records.outputs(partition))

@@ -10,8 +10,9 @@ from lehr.model.asset import AssetId, AssetKey
 from lehr.model.attempt import Attempt, Publication
 from lehr.model.decision import Condition, Status
 from lehr.model.operation import DONE, Purpose
+from lehr.model.outputs import Outputs
 from lehr.model.reason import Reason
-from lehr.model.writes import Finish, Refused
+from lehr.model.writes import Finish, KeepOutputs, Refused
 from lehr.sdk.store import Standing
 from tests.unit.control.test_activity_log import SHOP, Hand, admission, decision
 
@@ -123,3 +124,12 @@ def test_the_size_is_bounded_whatever_reasons_checks_make_up() -> None:
     writes = [decision(f"a{number}", Status.WAITING, f"Reason{number}") for number in range(5_000)]
     metrics.committed(writes, [None] * len(writes))
     assert len(metrics.text(GAUGES)) < 64_000
+
+
+def test_restarts_are_counted_by_type() -> None:
+    metrics = Metrics(Hand())
+    metrics.begin()
+    metrics.recovered([], [])
+    outputs = Outputs(SHOP, AssetId("web"), "lehr.Process", {"restarts": 3}, 0.0)
+    metrics.committed([KeepOutputs(outputs)], [None])
+    assert values(metrics)['lehr_restarts_total{type="lehr.Process"}'] == 3
