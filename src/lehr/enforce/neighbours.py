@@ -14,11 +14,11 @@ from lehr.enforce.lane import Lane
 from lehr.enforce.lookups import Lookups
 from lehr.enforce.output_reads import Observed
 from lehr.enforce.slot import Slot
-from lehr.enforce.state import Diffed, DiffFailed
+from lehr.enforce.state import Diffed, DiffFailed, State
 from lehr.model.addons import TURNDOWN
 from lehr.model.asset import Asset, AssetId, AssetKey
 from lehr.model.diff import NO_DIFF, Change, Diff, Effects, Goal, Target
-from lehr.model.outputs import NO_OUTPUTS, Outputs
+from lehr.model.outputs import NO_OUTPUTS
 from lehr.model.pinning import NO_HOLDS, Holds, pin
 from lehr.model.types import addon_names
 from lehr.sdk.check import Referrer
@@ -46,8 +46,8 @@ class Neighbours:
         registry: types, to decode payloads and addons with.
         lookups: reads of the store. Methods that are not coroutines raise `NeedError` for data that is not in
             memory: they are for `Lookups.run`.
-        unwatched: the last outputs of assets that intent has let go, for those held at content that reads
-            them.
+        unwatched: handles and outputs of assets that intent has let go, for those held at content that
+            depends on them or reads them.
     """
 
     def __init__(
@@ -63,14 +63,15 @@ class Neighbours:
         self.lookups = lookups
         self._slots = slots
         self._lanes = lanes
-        self.unwatched: dict[AssetId, Outputs] = {}
+        self.unwatched: dict[AssetId, State] = {}
 
     def let_go(self, slot: Slot) -> None:
         """The asset of `slot` is no longer enforced."""
-        if slot.state.outputs is None:
+        left = State(handle=slot.state.handle, outputs=slot.state.outputs)
+        if left == State():
             self.unwatched.pop(slot.key.id, None)
         else:
-            self.unwatched[slot.key.id] = slot.state.outputs
+            self.unwatched[slot.key.id] = left
 
     def asset(self, id: AssetId, sequence: int) -> Asset | None:
         """An asset as `sequence` has it."""
@@ -136,7 +137,13 @@ class Neighbours:
             return NO_DIFF, newest
         goal = Goal.PRESENT if returns else reached
         target = Target(self._partition, id, asset.type, sequence, goal)
-        return (target if slot is None else slot.state.identified(target)), newest
+        state = self._remembered(id)
+        return (target if state is None else state.identified(target)), newest
+
+    def _remembered(self, id: AssetId) -> State | None:
+        """The memory of an asset, whether or not intent still has it."""
+        slot = self._slots.get(id)
+        return self.unwatched.get(id) if slot is None else slot.state
 
     def _is_in_place(self, slot: Slot, asset: Asset, sequence: int, as_of: AsOf) -> bool:
         """Whether the last turn of `slot` left nothing to do, and was about `asset` as `sequence` has it."""
@@ -210,9 +217,9 @@ class Neighbours:
 
     def _observed(self, asset: Asset) -> Observed:
         """The outputs of an asset now. Those of another asset that has, or had, its id do not count."""
-        lane, slot = self._lanes.get(asset.type), self._slots.get(asset.id)
+        lane, state = self._lanes.get(asset.type), self._remembered(asset.id)
         names = NO_OUTPUTS if lane is None else lane.plugin.outputs.get(asset.type, NO_OUTPUTS)
-        outputs = self.unwatched.get(asset.id) if slot is None else slot.state.outputs
+        outputs = None if state is None else state.outputs
         known = outputs is not None and outputs.type == asset.type
         return Observed(names, outputs.values if outputs is not None and known else {})
 

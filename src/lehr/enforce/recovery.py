@@ -8,7 +8,7 @@ released assets are still reported.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import msgspec
@@ -48,11 +48,11 @@ class Recovery(NamedTuple):
 
     Attributes:
         assets: every asset of the newest incarnation, and those departed ones on which work is left.
-        unwatched: the last outputs of all other assets.
+        unwatched: handles and outputs of all other assets.
     """
 
     assets: list[Recovered]
-    unwatched: dict[AssetId, Outputs]
+    unwatched: dict[AssetId, State]
 
 
 def recover(intent: StoredIntent, records: Records, registry: Registry, partition: Partition) -> Recovery:
@@ -85,8 +85,7 @@ def recover(intent: StoredIntent, records: Records, registry: Registry, partitio
     for entry in records.ledgers(partition):
         if (item := found.get(entry.asset)) is not None:
             item.state = replace(item.state, ledger=_sharing(entry, partition, item))
-    _recover_handles(found, records.handles(partition))
-    unwatched = _recover_outputs(found, records.outputs(partition))
+    unwatched = _recover_handles_and_outputs(found, records, partition)
     for damaged in records.damaged_operations(partition):
         for id in damaged.assets:
             item = found.get(id) or _departed(intent, registry, AssetKey(partition, id))
@@ -101,22 +100,22 @@ def _sharing(entry: LedgerEntry, partition: Partition, item: Recovered) -> Ledge
     return replace(entry, partition=partition, asset=item.id, content_digest=digest)
 
 
-def _recover_handles(found: Mapping[AssetId, Recovered], handles: Iterable[Handle]) -> None:
-    for handle in handles:
-        if (item := found.get(handle.asset)) is not None:
-            item.state = replace(item.state, handle=handle)
+def _recover_handles_and_outputs(
+    found: Mapping[AssetId, Recovered], records: Records, partition: Partition
+) -> dict[AssetId, State]:
+    """Give each asset its handle and outputs. Returns those of other assets."""
+    unwatched: dict[AssetId, State] = {}
 
-
-def _recover_outputs(
-    found: Mapping[AssetId, Recovered], outputs: Iterable[Outputs]
-) -> dict[AssetId, Outputs]:
-    """Give each asset its outputs. Returns those of other assets."""
-    unwatched = {}
-    for known in outputs:
-        if (item := found.get(known.asset)) is not None:
-            item.state = replace(item.state, outputs=known)
+    def remember(id: AssetId, **remembered: Handle | Outputs) -> None:
+        if (item := found.get(id)) is not None:
+            item.state = replace(item.state, **remembered)
         else:
-            unwatched[known.asset] = known
+            unwatched[id] = replace(unwatched.get(id, State()), **remembered)
+
+    for handle in records.handles(partition):
+        remember(handle.asset, handle=handle)
+    for outputs in records.outputs(partition):
+        remember(outputs.asset, outputs=outputs)
     return unwatched
 
 

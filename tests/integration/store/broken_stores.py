@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from lehr.base.digest import Digest, digest
 from lehr.base.errors import StalledError, TransientError
-from lehr.model.asset import AssetKey, Partition
+from lehr.model.asset import Asset, AssetKey, Partition
 from lehr.model.decision import Decision
 from lehr.model.incarnation import Incarnation
 from lehr.model.operation import Operation, Outcome, Result
@@ -303,6 +303,24 @@ class WritesAtTheEnd(Broken):
     def close(self) -> None:
         self._store.close()
         shutil.copy(self._held, self._file)
+
+
+class StaysWhereAReadBegan(Broken):
+    """Reads all from one moment while a read of assets is under way."""
+
+    def __init__(self, store: Store) -> None:
+        super().__init__(store)
+        self._moment: Incarnation | None = None
+        setattr(self.intent, "assets", self._assets)  # noqa: B010 - passed on otherwise
+        setattr(self.intent, "newest", self._newest)  # noqa: B010
+
+    def _assets(self, partition: Partition, *args: Any) -> Iterator[Asset]:
+        self._moment = self._store.intent.newest(partition)
+        yield from self._store.intent.assets(partition, *args)
+        self._moment = None
+
+    def _newest(self, partition: Partition) -> Incarnation | None:
+        return self._moment or self._store.intent.newest(partition)
 
 
 class ReadsAsItWasOpened(Broken):

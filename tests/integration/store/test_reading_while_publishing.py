@@ -25,7 +25,8 @@ def test_an_incarnation_is_read_whole_whatever_is_published_meanwhile(
             published(writer, 1, asset("b", "2"), asset("c", "1"), removals=["a"])
         seen.append(text)
 
-    store._reader.set_trace_callback(publish_at_the_statement)
+    with store._readers.session() as reader:
+        reader.set_trace_callback(publish_at_the_statement)
     found = list(store.intent.assets(PARTITION, 1, types))
     assert found == [asset("a", "1"), asset("b", "1")]
     store.close()

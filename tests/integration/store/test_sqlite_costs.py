@@ -64,13 +64,15 @@ def steps(store: SqliteStore, ask: Ask) -> int:
         nonlocal count
         count += 1
 
-    connections: list[sqlite3.Connection | None] = [store._writer, store._reader]
+    writer = store._writer
+    assert writer is not None
+    # Reads that follow each other share a connection.
+    with store._readers.session() as reader:
+        connections: list[sqlite3.Connection] = [writer, reader]
     for db in connections:
-        assert db is not None
         db.set_progress_handler(step, 100)
     ask(store)
     for db in connections:
-        assert db is not None
         db.set_progress_handler(None, 0)
     return count
 

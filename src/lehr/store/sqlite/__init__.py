@@ -1,4 +1,4 @@
-"""The embedded store: one SQLite file, written by one connection, read by another."""
+"""The embedded store: one SQLite file, written by one connection, read by others."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ from lehr.store.sql.record_queries import SqlRecords
 from lehr.store.sqlite import publication
 from lehr.store.sqlite.buckets import Buckets
 from lehr.store.sqlite.checkpoints import Checkpoints
-from lehr.store.sqlite.connection import Connection, connect, translated
+from lehr.store.sqlite.connection import connect, translated
 from lehr.store.sqlite.intent import SqliteIntent
+from lehr.store.sqlite.readers import Readers
 
 __all__ = ["SqliteStore"]
 
@@ -48,12 +49,12 @@ class SqliteStore:
         self._carriers = carriers(lambda db, write: publication.publish(buckets, db, write))
         with contextlib.ExitStack() as opened:
             self._writer = None if read_only else opened.enter_context(closing(connect(path)))
-            self._reader = opened.enter_context(closing(connect(path, read_only=True)))
+            self._readers = opened.enter_context(closing(Readers(path)))
             if self._writer is not None and background:
                 self._checkpoints = opened.enter_context(closing(Checkpoints(path, self._writer)))
             self._opened = opened.pop_all()
-        self.intent = SqliteIntent(self._reading, self._reading)
-        self.records = SqlRecords(self._reading)
+        self.intent = SqliteIntent(self._readers.session, self._readers.session)
+        self.records = SqlRecords(self._readers.session)
 
     def commit(self, writes: Sequence[Write]) -> list[Any]:
         db = self._writer
@@ -95,11 +96,6 @@ class SqliteStore:
                 began(rows(db))
             yield from _structure(db)
             yield from check(db, types, advance, (sqlite3.Error,))
-
-    @contextlib.contextmanager
-    def _reading(self) -> Iterator[Connection]:
-        with translated(self._path):
-            yield self._reader
 
     def close(self) -> None:
         self._opened.close()

@@ -59,7 +59,7 @@ _AMONG = "IN (SELECT value FROM json_each(:ids))"
 
 
 class SqliteIntent(SqlIntent):
-    """Over one connection, which is in no transaction: each query reads a snapshot of its own."""
+    """Over connections that are in no transaction: each query reads a snapshot of its own."""
 
     version_at = _VERSION_AT
     changed_between = _CHANGES

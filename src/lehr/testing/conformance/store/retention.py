@@ -100,6 +100,21 @@ def what_nobody_needs_is_pruned(store: Store) -> None:
 
 
 @RULES.opened
+def reads_that_were_given_up_hold_back_no_others(store: Store) -> None:
+    """One that is not continued, or whose error is kept, does not keep later ones in the past."""
+    _days(store, 3)
+    _pruned(store, keep=1)
+    given_up = store.intent.assets(PARTITION, 3)
+    next(given_up)
+    with raises(PrunedError, "what is pruned cannot be read") as kept:
+        list(store.intent.changes(PARTITION, 1, 3))
+    published(store, 3, asset("a", "4"))
+    found = store.intent.newest(PARTITION)
+    hold(found is not None and found.sequence == 4, f"the newest incarnation is 4, not {found}")
+    del given_up, kept
+
+
+@RULES.opened
 def what_is_kept_reads_as_before(store: Store) -> None:
     """Every incarnation that is kept, every difference between two, however few are left between them."""
     published(store, 0, asset("a", "1"), asset("b", "1"), asset("c", "1"))
