@@ -185,9 +185,9 @@ def _asked_in_vain(harness: RandomHarness, id: str, condition: Condition) -> boo
 
 
 def _in_force(harness: RandomHarness, last: Asset) -> Asset:
-    """The version of an asset that counts now: its last one, or that of its pin."""
-    pin = harness.witness.active_control(ControlKind.PIN, last, harness.clock.now())
-    return last if pin is None else harness.witness.assets(pin.incarnation or 0).get(last.id, last)
+    """The version of an asset that counts now: its last one, or that of its pin or release."""
+    sequence = harness.liveness.content_of(last.id, max(harness.witness.incarnations))
+    return harness.witness.assets(sequence).get(last.id, last)
 
 
 def _is_over(harness: RandomHarness, last: Asset, decision: Decision, verdict: Verdict) -> bool:
@@ -236,7 +236,7 @@ def _differs(harness: RandomHarness, decision: Decision, id: str) -> bool:
         content = decision.governing
     if decision.asset in witness.assets() and "pin" not in decision.evidence:
         content = max(witness.incarnations)
-        if witness.releases.governs(decision.asset):
+        if witness.releases.governs(decision.asset) and decision.goal is Goal.PRESENT:
             content = harness.liveness.content_of(decision.asset, content)
     # A push that goes back to older content does not wait for others to go back.
     own = max(content, harness.liveness.content_of(AssetId(id), decision.governing))
