@@ -15,6 +15,10 @@ Amount = Annotated[float, msgspec.Meta(ge=0, le=1e15)]
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
 
 REQUESTS = "requests"
+_RARELY_SLOW = 0.005
+"""Share of requests above a bound of a histogram that passes without a comparison, if no metric is defined.
+
+Most histograms have bounds that almost nothing exceeds, about which nothing could be known for days."""
 _BUCKET = re.compile(r"(?P<name>.+)_le_(?P<bound>\+?inf|[0-9.]+(?:e[+-]?[0-9]+)?)", re.IGNORECASE)
 _FAILURES = re.compile(r"(.*_)?(errors?|failures?|failed)(_.*)?")
 
@@ -124,7 +128,7 @@ def default_metrics(counters: Sequence[str]) -> tuple[Metric, ...]:
     """Failures per request, and for each histogram the share above each of its bounds."""
     failures = [Metric(name, events=name) for name in counters if is_failure(name) and REQUESTS in counters]
     shares = [
-        Metric(f"{name}_above_{bound:g}", histogram=name, above=bound)
+        Metric(f"{name}_above_{bound:g}", histogram=name, above=bound, negligible=_RARELY_SLOW)
         for name, bounds in buckets(counters).items()
         for bound in bounds
     ]

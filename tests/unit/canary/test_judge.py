@@ -255,9 +255,9 @@ def test_the_default_judges_errors_and_each_bound_of_a_histogram() -> None:
     assert default_metrics(["errors"]) == (), "there is nothing to compare errors with"
 
 
-def slower(ratio: float) -> list[Look]:
+def slower(ratio: float, rate: float = 0.02) -> list[Look]:
     history = []
-    for item in looks(21, rate=0.02, ratio=ratio):
+    for item in looks(21, rate=rate, ratio=ratio, count=30):
         rows = []
         for row in item.replicas:
             served, slow = row.counts["requests"], row.counts["errors"]
@@ -381,3 +381,10 @@ def test_the_warm_up_has_a_part_of_the_error_rate() -> None:
     early = verdict([warm]).metrics[0].fail_at
     assert 1 / later + 1 / early == pytest.approx(0.7 * ERRORS.alpha)
     assert early > later
+
+
+def test_bounds_that_almost_nothing_exceeds_do_not_keep_a_canary_from_passing() -> None:
+    found = verdict(slower(1.0, rate=0.0008), Judge())
+    assert found.verdict is Outcome.PASS
+    assert found.metrics[0].e_pass < found.metrics[0].pass_at
+    assert verdict(slower(20.0, rate=0.0008), Judge()).verdict is Outcome.FAIL
