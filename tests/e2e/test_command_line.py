@@ -371,6 +371,29 @@ def test_a_reader_that_goes_away_hears_nothing_more(workspace: Workspace) -> Non
     assert done.stderr == "141\n"
 
 
+def _shell(workspace: Workspace, command: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["sh", "-c", command], cwd=workspace.folder, capture_output=True, text=True, timeout=30, check=False
+    )
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full")
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_full_disk_is_not_a_bug(workspace: Workspace, unbuffered: str) -> None:
+    command = f"PYTHONUNBUFFERED={unbuffered} {sys.executable} -m lehr version > /dev/full"
+    done = _shell(workspace, command)
+    assert done.returncode == 1
+    assert done.stderr.startswith("error[CLI185]"), done.stderr
+    assert "Traceback" not in done.stderr
+    assert "Exception ignored" not in done.stderr
+
+
+def test_a_command_works_although_its_streams_are_closed(workspace: Workspace) -> None:
+    assert _shell(workspace, f"{sys.executable} -m lehr run --once <&- >&-").returncode == 0
+    done = _shell(workspace, f"{sys.executable} -m lehr status <&- >&-")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_the_machine_is_looked_over(workspace: Workspace) -> None:
     workspace.lehr("run", "--once")
     names = {finding["name"]: finding["level"] for finding in workspace.json("doctor")}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import traceback
@@ -14,6 +15,8 @@ from lehr.base.errors import DEFECT, LehrError
 from lehr.cli.terminal import printable, style
 
 TRACEBACK = "LEHR_TRACEBACK"
+
+_NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def show_error(error: LehrError, form: str = "") -> None:
@@ -42,6 +45,38 @@ def refused(what: str, why: str = "", fix: str = "", code: str = "") -> None:
         click.echo(f"  why: {printable(why)}", err=True)
     if fix:
         click.echo(f"  fix: {printable(fix)}", err=True)
+
+
+def of_the_system(error: OSError) -> LehrError | None:
+    """An error of the system that is not a bug in Lehr, as one of ours; None for any other."""
+    if error.errno in _NO_SPACE:
+        _drop_output()
+        return LehrError(
+            f"{_named(error, 'the output or a file')} cannot be written",
+            code="CLI185",
+            why=error.strerror or "",
+            fix="free some space, or write it to another place",
+        )
+    if isinstance(error, PermissionError):
+        return LehrError(
+            f"{_named(error, 'a file')} cannot be accessed",
+            code="CLI186",
+            why=error.strerror or "",
+            fix="run the command as the user of `lehr run`, or give this user access",
+        )
+    return None
+
+
+def _named(error: OSError, otherwise: str) -> str:
+    return otherwise if error.filename is None else os.fsdecode(error.filename)
+
+
+def _drop_output() -> None:
+    """Drop what stdout cannot write: Python flushes it at exit, and would complain."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def show_unexpected(error: Exception) -> None:

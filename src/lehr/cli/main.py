@@ -176,7 +176,20 @@ def cli(**_passed_on: str | None) -> None:
 
 def main() -> NoReturn:
     """Run the command line, and exit with its exit code."""
+    _open_standard_streams()
     sys.exit(_exit_code())
+
+
+def _open_standard_streams() -> None:
+    """Replace streams that the caller has closed (`>&-`): no file of ours may get their number."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # gets the lowest number that is free: this one
+    sys.stdout = sys.stdout or os.fdopen(1, "w", closefd=False)
+    sys.stderr = sys.stderr or os.fdopen(2, "w", closefd=False)
+    sys.stdin = sys.stdin or os.fdopen(0, closefd=False)
 
 
 def _exit_code() -> int:
@@ -198,8 +211,12 @@ def _exit_code() -> int:
         show_error(error, chosen.get("form", ""))
         return 1
     except Exception as error:
-        from lehr.cli.errors import show_unexpected
+        from lehr.cli.errors import of_the_system, show_error, show_unexpected
 
-        show_unexpected(error)
+        foreseen = of_the_system(error) if isinstance(error, OSError) else None
+        if foreseen is None:
+            show_unexpected(error)
+        else:
+            show_error(foreseen, chosen.get("form", ""))
         return 1
     return result if isinstance(result, int) else 0

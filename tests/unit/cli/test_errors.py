@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 
 import click
@@ -9,7 +10,7 @@ import pytest
 
 from lehr.base.errors import DEFECT, LehrError
 from lehr.cli import main as module
-from lehr.cli.errors import show_error, show_unexpected
+from lehr.cli.errors import of_the_system, show_error, show_unexpected
 from lehr.cli.output import output_option
 
 ERROR = LehrError("there is no file", code="STO142", why="it was moved", fix="put it back")
@@ -53,3 +54,14 @@ def test_who_asks_for_json_is_told_errors_as_json(
     else:
         expected = {"code": code, "what": ERROR.what, "why": ERROR.why, "fix": ERROR.fix}
         assert json.loads(said.err) == expected
+
+
+def test_a_file_of_another_user_is_not_a_bug() -> None:
+    error = of_the_system(PermissionError(errno.EACCES, "Permission denied", "/state/x"))
+    assert error is not None
+    assert (error.code, error.why) == ("CLI186", "Permission denied")
+    assert "/state/x" in error.what
+
+
+def test_other_errors_of_the_system_stay_bugs() -> None:
+    assert of_the_system(OSError(errno.EBADF, "Bad file descriptor")) is None
