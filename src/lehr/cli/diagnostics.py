@@ -25,6 +25,7 @@ from lehr.base.diagnostics import Diagnostic, Excerpt, Severity, errors, in_orde
 from lehr.cli.terminal import coloured
 
 _WIDTH = 100
+_UNUSABLE = 2
 _SGR = {Severity.ERROR: "1;31", Severity.WARNING: "1;33"}
 _BOLD, _FRAME = "1", "1;34"
 _Paint = Callable[[str, str], str]
@@ -57,6 +58,15 @@ def refuse(diagnostics: Iterable[Diagnostic]) -> NoReturn:
     """Show diagnostics on stderr, and exit with 1."""
     show(diagnostics)
     raise click.exceptions.Exit(1)
+
+
+def refuse_file(diagnostics: Sequence[Diagnostic], form: str) -> NoReturn:
+    """Show on stderr why a file that a command was given cannot be used, and exit with 2."""
+    if form == "json":
+        click.echo(to_json(diagnostics), err=True)
+    else:
+        show(diagnostics)
+    raise click.exceptions.Exit(_UNUSABLE)
 
 
 def summary(diagnostics: Sequence[Diagnostic]) -> str:

@@ -39,6 +39,7 @@ SECTIONS: Mapping[str, Mapping[str, Lazy]] = {
         "validate-canary": Lazy(
             "lehr.cli.validate_canary:validate_canary", "Judge recorded data of a canary."
         ),
+        "select": Lazy("lehr.cli.select:select", "Show which units a rollout would update now."),
         "plan": Lazy("lehr.cli.plan:plan", "Show what a workspace would change in production."),
         "set": Lazy("lehr.cli.set:set_", "Change a value in a file of intent and commit it."),
         "promote": Lazy("lehr.cli.promote:promote", "Promote an incarnation of one partition to another."),

@@ -6,7 +6,7 @@ import codecs
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 INCONCLUSIVE = 4
 _FAIL = 1
-_UNUSABLE = 2
 
 
 @command("validate-canary")
@@ -73,6 +72,7 @@ def validate_canary(recording: Path, judge_file: Path | None, look_every: float,
     """
     from lehr.canary import Judge, Judgement, Outcome, looks_of
     from lehr.canary.recording import read_recording
+    from lehr.cli.diagnostics import refuse_file
     from lehr.cli.judge_file import JudgeFile, counter_problems
 
     if not look_every > 0:
@@ -87,7 +87,7 @@ def validate_canary(recording: Path, judge_file: Path | None, look_every: float,
     if not _errors(problems):
         problems += counter_problems(_name(recording), defined, read.counters)
     if _errors(problems):
-        _refuse(problems, form)
+        refuse_file(problems, form)
     _warn(problems)
     judgement = Judgement(definition, read.counters)
     for look in looks_of(read.samples, look_every, definition.warmup_seconds, definition.longest_gap_seconds):
@@ -117,6 +117,7 @@ def _name(recording: Path) -> str:
 def _lines(recording: Path, form: str) -> Iterator[str]:
     """The lines of the file, which are decoded while it is read."""
     from lehr.base.diagnostics import Position, file_problem
+    from lehr.cli.diagnostics import refuse_file
 
     stream = sys.stdin.buffer if str(recording) == "-" else recording.open("rb")
     decode = codecs.getincrementaldecoder("utf-8-sig")().decode
@@ -127,18 +128,19 @@ def _lines(recording: Path, form: str) -> Iterator[str]:
                 text = decode(line)
             except UnicodeDecodeError as error:
                 at = Position(_name(recording), number, error.start + 1)
-                _refuse(
+                refuse_file(
                     [file_problem("DOC002", at, what="the file is not UTF-8", fix="save it as UTF-8")], form
                 )
             yield text.replace("\r\n", "\n")
 
 
 def _judge_in(file: Path, form: str) -> JudgeFile:
+    from lehr.cli.diagnostics import refuse_file
     from lehr.cli.judge_file import read_judge
 
     definition, problems = read_judge(str(file), file.read_bytes())
     if definition is None:
-        _refuse(problems, form)
+        refuse_file(problems, form)
     return definition
 
 
@@ -153,17 +155,6 @@ def _warn(problems: Sequence[Diagnostic]) -> None:
 
     if problems:
         show(problems)
-
-
-def _refuse(problems: Sequence[Diagnostic], form: str) -> NoReturn:
-    """Report on stderr why a file cannot be used."""
-    from lehr.cli.diagnostics import show, to_json
-
-    if form == "json":
-        click.echo(to_json(problems), err=True)
-    else:
-        show(problems)
-    raise click.exceptions.Exit(_UNUSABLE)
 
 
 def _show(verdict: Verdict, begun: float, definition: Judge) -> None:

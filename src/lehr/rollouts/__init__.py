@@ -1,0 +1,17 @@
+"""Rollouts: which units get new content, in which order.
+
+In: units as they are, and a definition of waves. Out: the units to update now, and why not the others. Pure:
+time and the state of units are values, so the same question always has the same answer.
+
+| module | what |
+|---|---|
+| `units` | units, and amounts of them |
+| `waves` | definitions of waves, and which unit belongs to which |
+| `selection` | the units to update now |
+"""
+
+from lehr.rollouts.selection import Selection, select
+from lehr.rollouts.units import Unit
+from lehr.rollouts.waves import TargetSelection, Wave
+
+__all__ = ["Selection", "TargetSelection", "Unit", "Wave", "select"]
