@@ -17,6 +17,7 @@ from lehr.model.addons import ADDONS
 from lehr.model.asset import Asset, AssetId, Partition, make_asset
 from lehr.model.control import Control, ControlKind
 from lehr.model.decision import Reservation, Verdict
+from lehr.model.operation import Purpose
 from lehr.model.reason import Reason
 from lehr.model.selector import Selector
 from lehr.model.types import Registry
@@ -52,10 +53,16 @@ def control(kind: ControlKind, **fields: Any) -> Control:
 
 
 def ask(
-    plugin: CheckPlugin, *assets: Asset, asset: Asset | None = None, now: float = MONDAY_8, **seen: Any
+    plugin: CheckPlugin,
+    *assets: Asset,
+    asset: Asset | None = None,
+    now: float = MONDAY_8,
+    purpose: Purpose = Purpose.FORWARD,
+    **seen: Any,
 ) -> list[Verdict]:
     reader = FixedCheckReader(REGISTRY, governing=assets, **seen)
-    return asyncio.run(plugin.check(check_request(asset or web(), now=now), reader))
+    request = msgspec.structs.replace(check_request(asset or web(), now=now), purpose=purpose)
+    return asyncio.run(plugin.check(request, reader))
 
 
 WEB = {"ids": ["web/*"]}
@@ -110,6 +117,26 @@ def test_windows_may_cross_midnight(window: dict[str, Any], inside: str, outside
     for text, allowed in ((inside, True), (outside, False)):
         now = dt.datetime.fromisoformat(text).timestamp()
         assert ask(CalendarCheck(), calendar(windows=[window]), now=now)[0].allow is allowed
+
+
+def test_a_calendar_says_why_it_is_closed() -> None:
+    sale = {"from": "2026-01-05T00:00", "to": "2026-01-05T12:00", "reason": "spring sale"}
+    (verdict,) = ask(CalendarCheck(), calendar(closed=[sale]), now=MONDAY_8 + 2 * 3600)
+    assert (verdict.allow, verdict.reason) == (False, Reason.OUTSIDE_WINDOW)
+    assert verdict.until == MONDAY_8 + 4 * 3600
+    assert verdict.message == "office-hours is closed until mon 2026-01-05 12:00 (UTC): spring sale"
+
+
+@pytest.mark.parametrize("purpose", Purpose)
+def test_a_closed_calendar_delays_everything_but_rollbacks(purpose: Purpose) -> None:
+    (verdict,) = ask(CalendarCheck(), calendar(), purpose=purpose)
+    assert verdict.allow is (purpose is Purpose.ROLLBACK)
+
+
+def test_a_rollback_needs_no_override() -> None:
+    plugin, purpose = CalendarCheck(), Purpose.ROLLBACK
+    (verdict,) = ask(plugin, calendar(override=True), purpose=purpose, controls=[override()])
+    assert (verdict.allow, verdict.overridden) == (True, None)
 
 
 def override(**fields: Any) -> Control:

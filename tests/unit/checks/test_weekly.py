@@ -5,7 +5,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from lehr.checks.calendar import DAY, WEEK, Span, Weekly
+from lehr.checks.weekly import DAY, WEEK, Span, Weekly
 
 ZONES = [
     "UTC",

@@ -335,8 +335,20 @@ class Witness(WitnessedState):
                 self.broken("I3", f"{id} is pushed while control {found.id} is active")
             if self.declared(type, asset, now):
                 self.broken("I3", f"{id} is pushed while a {type} selects it")
-        if not self.jumped and (closed := self.closed(last, now)):
+        if self.jumped or self._goes_back(operation):
+            return
+        if closed := self.closed(last, now):
             self.broken("I3", f"{id} is pushed while {closed[0]} is closed")
+
+    def _goes_back(self, operation: Operation) -> bool:
+        """Whether this is older content than what is in place: calendars never delay it."""
+        entry = self.ledger.get(operation.asset)
+        return (
+            entry is not None
+            and entry.goal is operation.goal
+            and operation.content < entry.content
+            and operation.content_digest != entry.content_digest
+        )
 
     def _taken_out(self, operation: Operation, content: Asset) -> None:
         id, goal, now = operation.asset, operation.goal, operation.started_at

@@ -195,11 +195,12 @@ def is_active(control: Control, now: float) -> bool:
 
 
 def open_at(calendar: dict[str, Any], now: float) -> bool:
-    """Whether a calendar lets pushes go at `now`; True for all but those of every day in UTC."""
-    if calendar["timezone"] != "UTC" or any(len(item["days"]) < 7 for item in calendar["windows"]):
+    """Whether a calendar lets pushes go at `now`; True for all but windows of every day in UTC."""
+    windows = calendar["windows"]
+    if calendar["timezone"] != "UTC" or not windows or any(len(item["days"]) < 7 for item in windows):
         return True
     minute = now % _DAY / 60
-    return any(_minutes(item["from"]) <= minute < _minutes(item["to"]) for item in calendar["windows"])
+    return any(_minutes(item["from"]) <= minute < _minutes(item["to"]) for item in windows)
 
 
 def _minutes(time: str) -> int:
