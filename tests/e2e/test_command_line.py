@@ -131,6 +131,7 @@ def test_a_run_and_a_plan_can_be_for_some_assets(workspace: Workspace) -> None:
     assert "CLI174" in workspace.lehr("run", "--once", "--only", "nothing", code=1).stderr
     assert "CLI174" in workspace.lehr("plan", "--only", "nothing", code=1).stderr
     assert "requires --once" in workspace.lehr("run", "--only", "greeting", code=2).stderr
+    assert "--once --only 'web/*'" in workspace.lehr("run", "--once", "web/*", code=2).stderr
 
 
 def test_problems_are_shown_with_their_place_and_nothing_is_touched(workspace: Workspace) -> None:

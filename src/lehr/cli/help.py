@@ -55,6 +55,9 @@ TOPICS: Mapping[str, Topic] = {
 }
 """Names that are not commands."""
 
+_ALL = "topics"
+"""The name of the list of topics."""
+
 _CODES = ("reference/reasons", "reference/errors", "reference/diagnostics")
 """Pages with tables that begin with a reason or a code."""
 
@@ -79,6 +82,7 @@ def help_(ctx: click.Context, names: tuple[str, ...]) -> None:
 def _lines(root: click.Context, names: tuple[str, ...]) -> Iterator[str]:
     if not names:
         yield f"{root.get_help()}\n"
+    if not names or names == (_ALL,):
         formatter = root.make_formatter()
         with formatter.section("Topics of `lehr help`"):
             formatter.write_dl([(name, topic.summary) for name, topic in TOPICS.items()])

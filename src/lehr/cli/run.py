@@ -134,6 +134,9 @@ def run(
     from lehr.cli.shutdown import run_until_ended
 
     _require_consistent(once, only, timeout, listen, signed_by)
+    if once and only is None and _selects(location):
+        message = f"{location!r} is not a directory. To push only these assets: --once --only {location!r}"
+        raise click.UsageError(message)
     address = None
     # Address and secret are checked before anything starts: nothing should be pushed before an error.
     if listen is not None:
@@ -165,6 +168,13 @@ def run(
         run_until_ended(
             lambda ended: run_on(ended, deployment, address, secret, names, hangup), hangup=hangup
         )
+
+
+def _selects(location: str) -> bool:
+    """Whether a location was meant as a selector: nothing is there, and it looks like one."""
+    if os.path.exists(location) or "://" in location:
+        return False
+    return "*" in location or location.startswith(("type=", "label:"))
 
 
 def _require_consistent(

@@ -45,6 +45,12 @@ def test_without_a_name_commands_and_topics_are_listed() -> None:
     assert all(f"  {name} " in shown for name in TOPICS)
 
 
+def test_topics_are_also_listed_alone() -> None:
+    shown = lehr("topics").stdout
+    assert all(f"  {name} " in shown for name in TOPICS)
+    assert "Usage:" not in shown
+
+
 def test_every_status_is_explained() -> None:
     shown = lehr("statuses").stdout
     assert all(f"| `{status}` |" in shown for status in (*Status, INERT, NO_TURN))
