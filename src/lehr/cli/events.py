@@ -105,7 +105,7 @@ def audit(limit: int, form: str) -> None:
             Column("age", lambda item: formatting.age(item.at, now), narrow=True),
             Column("at", lambda item: iso(item.at), wide=True),
             Column("actor", lambda item: item.actor),
-            Column("command", lambda item: item.command),
+            Column("command", lambda item: item.given),
             Column("arguments", _arguments),
             Column("result", lambda item: item.result),
         ]

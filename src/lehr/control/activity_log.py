@@ -147,7 +147,7 @@ class ActivityLog:
             case Audit(entry=entry):
                 level = Level.WARNING if entry.result.startswith("refused: ") else Level.INFO
                 fields = {"actor": entry.actor, "command": entry.command}
-                text = f"{entry.actor}: lehr {entry.command}: {entry.result}"
+                text = f"{entry.actor}: lehr {entry.given}: {entry.result}"
                 return [LogLine(entry.at, level, "command", _cut(text), fields)]
             case WriteReleases():
                 counts = f"{len(write.releases)} released, {len(write.withdrawn)} withdrawn"

@@ -61,6 +61,17 @@ class Control(msgspec.Struct, frozen=True, kw_only=True):
         return self.expires_at is None or now < self.expires_at
 
 
+_GIVEN = {
+    "lift": "revoke",
+    "lift pause": "resume",
+    "lift freeze": "unfreeze",
+    "lift pin": "unpin",
+    "refresh": "sync",
+    "prune": "store prune",
+}
+"""Requests that have another name than the command that sends them; those of `lift` by kind."""
+
+
 class AuditEntry(msgspec.Struct, frozen=True, kw_only=True):
     """One command that an operator gave over the control channel, and its result."""
 
@@ -69,3 +80,9 @@ class AuditEntry(msgspec.Struct, frozen=True, kw_only=True):
     command: str
     arguments: dict[str, Any]
     result: str
+
+    @property
+    def given(self) -> str:
+        """The command of `lehr` that the operator gave."""
+        found = _GIVEN.get(f"{self.command} {self.arguments.get('kind')}") or _GIVEN.get(self.command)
+        return found or self.command
