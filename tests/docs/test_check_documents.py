@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from lehr.base import documents
-from lehr.checks import CHECKS, TYPES, calendar, closed_times, freeze, rate_limit
+from lehr.checks import CHECKS, TYPES, calendar, closed_times, freeze, holidays, rate_limit
 from lehr.model.addons import ADDONS, DEPENDS_ON, Rule, VersionNeed
 from lehr.model.asset import id_problem
 from lehr.model.reason import Reason
@@ -72,7 +72,7 @@ def test_every_type_has_an_example() -> None:
         ("freeze", [freeze.Freeze], [Reason.FROZEN]),
         (
             "calendar",
-            [calendar.Calendar, calendar.Window, closed_times.ClosedTime],
+            [calendar.Calendar, calendar.Window, closed_times.ClosedTime, holidays.Holidays],
             [Reason.OUTSIDE_WINDOW, Reason.OVERRIDDEN],
         ),
         (

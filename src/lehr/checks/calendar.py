@@ -22,6 +22,7 @@ from lehr.checks.closed_times import (
     seconds_of_day,
 )
 from lehr.checks.governing_assets import Governing, active_controls
+from lehr.checks.holidays import Holidays
 from lehr.checks.weekly import DAY, DAYS, WEEK, Day, Span, Weekly
 from lehr.model.asset import AssetId
 from lehr.model.control import Control, ControlKind
@@ -75,6 +76,7 @@ class Calendar(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         windows: when pushes may start; without any, always.
         override: whether an emergency override lets pushes through while the calendar is closed.
         closed: when pushes may not start, although a window is open.
+        holidays: days on which pushes may not start.
     """
 
     select: Selector
@@ -82,12 +84,14 @@ class Calendar(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     windows: tuple[Window, ...] = ()
     override: bool = False
     closed: tuple[ClosedTime, ...] = ()
+    holidays: Holidays | None = None
 
     def __post_init__(self) -> None:
         zone_of(self.timezone)
-        if not (self.windows or self.closed):
+        if not (self.windows or self.closed or self.holidays):
             raise ValueError(
-                "a calendar without windows and closed times means nothing: use a lehr.Freeze to stop pushes"
+                "a calendar without windows, closed times and holidays never closes: "
+                "add one of them, or use a lehr.Freeze"
             )
         weekly = [span for item in self.closed if (span := item.span()) is not None]
         if not complement([*complement(self._open_spans()), *weekly]):
@@ -97,7 +101,8 @@ class Calendar(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """When it is closed."""
         zone = zone_of(self.timezone)
         windows = [OutsideWeekly(Weekly(zone, self._open_spans()))] if self.windows else []
-        return [*windows, *(item.times(zone) for item in self.closed)]
+        holidays = [self.holidays.times(zone)] if self.holidays else []
+        return [*windows, *(item.times(zone) for item in self.closed), *holidays]
 
     def _open_spans(self) -> list[Span]:
         return [span for window in self.windows for span in window.spans()] or [(0, WEEK)]

@@ -146,12 +146,21 @@ def complement(spans: Iterable[Span]) -> list[Span]:
 
 def earliest(moment: dt.datetime, zone: zoneinfo.ZoneInfo) -> float:
     """When a clock first shows `moment`. One that is skipped counts as before the change."""
-    return min(_shown(moment, zone))
+    return min(moments_of(moment, zone))
 
 
 def latest(moment: dt.datetime, zone: zoneinfo.ZoneInfo) -> float:
     """When a clock last shows `moment`. One that is skipped counts as after the change."""
-    return max(_shown(moment, zone))
+    return max(moments_of(moment, zone))
+
+
+def moments_of(shown: dt.datetime, zone: zoneinfo.ZoneInfo) -> Iterator[float]:
+    """The two moments at which clocks show it, equal unless they repeat or skip it.
+
+    The first of those of a skipped time is the one at which it would be if clocks had not changed.
+    """
+    for fold in (0, 1):
+        yield (shown if shown.tzinfo else shown.replace(tzinfo=zone, fold=fold)).timestamp()
 
 
 def seconds_of_day(name: str, text: str) -> int:
@@ -164,11 +173,6 @@ def seconds_of_day(name: str, text: str) -> int:
         raise ValueError(f"{name} {text!r} is not a valid time of day: write HH:MM, from 00:00 to 24:00")
     hours, minutes = text.split(":")
     return (int(hours) * 60 + int(minutes)) * 60
-
-
-def _shown(moment: dt.datetime, zone: zoneinfo.ZoneInfo) -> Iterator[float]:
-    for fold in (0, 1):
-        yield (moment if moment.tzinfo else moment.replace(tzinfo=zone, fold=fold)).timestamp()
 
 
 def _second_of_week(name: str, text: str) -> int | None:
