@@ -8,7 +8,7 @@ from __future__ import annotations
 import datetime as dt
 import difflib
 import zoneinfo
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -23,6 +23,7 @@ from lehr.checks.closed_times import (
 )
 from lehr.checks.governing_assets import Governing, active_controls
 from lehr.checks.holidays import Holidays
+from lehr.checks.ical import EventTimes, ical_problems
 from lehr.checks.weekly import DAY, DAYS, WEEK, Day, Span, Weekly
 from lehr.model.asset import AssetId
 from lehr.model.control import Control, ControlKind
@@ -30,7 +31,8 @@ from lehr.model.decision import Verdict
 from lehr.model.operation import Purpose
 from lehr.model.reason import Reason
 from lehr.model.selector import Selector
-from lehr.model.types import AssetType
+from lehr.model.types import AssetType, TextProblem
+from lehr.model.workspace_file import WorkspaceText
 from lehr.sdk.check import CheckPlugin, CheckReader, CheckRequest
 
 
@@ -77,6 +79,8 @@ class Calendar(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         override: whether an emergency override lets pushes through while the calendar is closed.
         closed: when pushes may not start, although a window is open.
         holidays: days on which pushes may not start.
+        ical: iCalendar file of the workspace: pushes may not start during its events. A text is short
+            for the mapping with that `file`.
     """
 
     select: Selector
@@ -85,12 +89,15 @@ class Calendar(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     override: bool = False
     closed: tuple[ClosedTime, ...] = ()
     holidays: Holidays | None = None
+    ical: WorkspaceText | str | None = None
 
     def __post_init__(self) -> None:
+        if isinstance(self.ical, str):
+            msgspec.structs.force_setattr(self, "ical", WorkspaceText(self.ical))
         zone_of(self.timezone)
-        if not (self.windows or self.closed or self.holidays):
+        if not (self.windows or self.closed or self.holidays or self.ical):
             raise ValueError(
-                "a calendar without windows, closed times and holidays never closes: "
+                "a calendar without windows, closed times, holidays and ical never closes: "
                 "add one of them, or use a lehr.Freeze"
             )
         weekly = [span for item in self.closed if (span := item.span()) is not None]
@@ -102,13 +109,24 @@ class Calendar(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         zone = zone_of(self.timezone)
         windows = [OutsideWeekly(Weekly(zone, self._open_spans()))] if self.windows else []
         holidays = [self.holidays.times(zone)] if self.holidays else []
-        return [*windows, *(item.times(zone) for item in self.closed), *holidays]
+        events = [EventTimes(file.text or "", zone)] if (file := self.ical_file()) else []
+        return [*windows, *(item.times(zone) for item in self.closed), *holidays, *events]
+
+    def ical_file(self) -> WorkspaceText | None:
+        """The iCalendar file."""
+        assert not isinstance(self.ical, str)
+        return self.ical
 
     def _open_spans(self) -> list[Span]:
         return [span for window in self.windows for span in window.spans()] or [(0, WEEK)]
 
 
-CALENDAR_TYPE = AssetType("lehr.Calendar", Calendar, governs=True)
+def _text_problems(calendar: Calendar) -> Iterable[TextProblem]:
+    file = calendar.ical_file()
+    return () if file is None else ical_problems(file)
+
+
+CALENDAR_TYPE = AssetType("lehr.Calendar", Calendar, governs=True, text_problems=_text_problems)
 
 
 class _Prepared(msgspec.Struct, frozen=True):

@@ -31,7 +31,7 @@ from lehr.model.references import (
 )
 from lehr.model.schema import Schema
 from lehr.model.secret import Placed, Secret, secret_leaf, sensitive_leaf
-from lehr.model.workspace_file import WorkspaceFile, file_leaf
+from lehr.model.workspace_file import WorkspaceFile, WorkspaceText, file_leaf, text_leaf
 
 __all__ = [
     "AddonType",
@@ -57,6 +57,19 @@ Kind = type[msgspec.Struct] | Schema
 """Requirements for values of a type: those of a frozen class, or a schema."""
 
 
+class TextProblem(msgspec.Struct, frozen=True):
+    """Something wrong in a text file of the workspace.
+
+    Attributes:
+        line: counts from 1.
+    """
+
+    file: str
+    line: int
+    what: str
+    fix: str
+
+
 class AssetType(msgspec.Struct, frozen=True):
     """A registered payload type.
 
@@ -77,6 +90,8 @@ class AssetType(msgspec.Struct, frozen=True):
             `declared` of the payload then gets the names in it that the `file:` claims of other assets lead
             to.
         evolution: which version of the type `payload` is, and how former ones become it.
+        text_problems: problems in the text files of the workspace that a payload has; validation
+            refuses it.
     """
 
     name: str
@@ -86,6 +101,7 @@ class AssetType(msgspec.Struct, frozen=True):
     encloses: Callable[[Any], str | None] | None = None
     enforced: bool = True
     evolution: Evolution = UNCHANGED
+    text_problems: Callable[[Any], Iterable[TextProblem]] | None = None
 
 
 class AddonType(msgspec.Struct, frozen=True):
@@ -280,6 +296,21 @@ class Registry:
             (path, msgspec.convert(item, WorkspaceFile)) for path, item in self._extracted(asset, file_leaf)
         ]
 
+    def texts(self, asset: Asset) -> list[tuple[str, WorkspaceText]]:
+        """All text files of the workspace in the asset, after JSON pointers into its document."""
+        if _FILE.search(asset.body) is None:
+            return []
+        return [
+            (path, msgspec.convert(item, WorkspaceText)) for path, item in self._extracted(asset, text_leaf)
+        ]
+
+    def text_problems(self, asset: Asset) -> list[TextProblem]:
+        """Problems in the text files of the workspace that the asset has."""
+        item = self.types.get(asset.type)
+        if item is None or item.text_problems is None or isinstance(item.payload, Schema):
+            return []
+        return list(item.text_problems(self.payload(asset, item.payload)))
+
     def with_secrets(self, asset: Asset, change: Callable[[Secret], Secret]) -> Asset:
         """`asset` with each of its references to secrets changed; itself where nothing changes."""
         return self._rewritten(asset, secret_leaf, Secret, change)
@@ -289,6 +320,12 @@ class Registry:
         if _FILE.search(asset.body) is None:
             return asset
         return self._rewritten(asset, file_leaf, WorkspaceFile, change)
+
+    def with_texts(self, asset: Asset, change: Callable[[WorkspaceText], WorkspaceText]) -> Asset:
+        """`asset` with each text file of the workspace changed; itself where nothing changes."""
+        if _FILE.search(asset.body) is None:
+            return asset
+        return self._rewritten(asset, text_leaf, WorkspaceText, change)
 
     def _rewritten(self, asset: Asset, leaf: Leaf, kind: type[T], change: Callable[[T], T]) -> Asset:
         body = msgspec.json.decode(asset.body)

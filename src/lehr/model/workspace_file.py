@@ -28,6 +28,34 @@ class WorkspaceFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     size: int | None = None
 
 
+MOST_TEXT_BYTES = 65_536
+"""Maximum size of a file whose text is part of intent."""
+
+
+class WorkspaceText(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A short text file of the workspace, whose content is part of intent. Use it as the type of a field.
+
+    Only for what checks must read, which see nothing but intent.
+
+    Attributes:
+        file: its path, relative to the folder of lehr.yaml.
+        digest: as of a `WorkspaceFile`.
+        size: bytes. Lehr fills it in.
+        text: its content. Lehr fills it in; None if this revision has no such file, or if it is too large
+            or not UTF-8.
+    """
+
+    file: str
+    digest: str | None = None
+    size: int | None = None
+    text: str | None = None
+
+
+def text_leaf(kind: Any) -> Extract | None:
+    """Finds text files in the value of a field of type `WorkspaceText`; None for other fields."""
+    return _mapping if kind is WorkspaceText else None
+
+
 def file_leaf(kind: Any) -> Extract | None:
     """Finds files in the value of a field of type `WorkspaceFile`; None for other fields."""
     return _mapping if kind is WorkspaceFile else None

@@ -5,14 +5,14 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterator, Mapping
 
-from lehr.base.diagnostics import Diagnostic, Severity
+from lehr.base.diagnostics import Diagnostic, Position, Severity
 from lehr.model.asset import Asset, AssetId
 from lehr.model.incarnation import AssetChange
 from lehr.model.policy import POLICY, Policy
 from lehr.model.secret import SecretBackend
 from lehr.model.selector import Selector
 from lehr.model.types import Mention, Registry, Schema
-from lehr.model.workspace_file import MOST_BYTES, WorkspaceFile, path_problem
+from lehr.model.workspace_file import MOST_BYTES, MOST_TEXT_BYTES, WorkspaceFile, WorkspaceText, path_problem
 from lehr.validate.proposal import AssetView, DeltaProposal
 
 _MAKES = {SecretBackend.AGE: "lehr secret encrypt", SecretBackend.SOPS: "sops"}
@@ -94,7 +94,11 @@ def workspace_file_unusable(view: AssetView) -> Iterator[Diagnostic]:
     asset = view.change.after
     if asset is None:
         return
-    for pointer, named in view.registry.files(asset):
+    named_files: list[tuple[str, WorkspaceFile | WorkspaceText]] = [
+        *view.registry.files(asset),
+        *view.registry.texts(asset),
+    ]
+    for pointer, named in named_files:
         if (problem := _file_problem(named)) is not None:
             why, fix = problem
             yield Diagnostic(
@@ -107,7 +111,23 @@ def workspace_file_unusable(view: AssetView) -> Iterator[Diagnostic]:
             )
 
 
-def _file_problem(named: WorkspaceFile) -> tuple[str, str] | None:
+def workspace_text_invalid(view: AssetView) -> Iterator[Diagnostic]:
+    """VAL044: a text file that is part of an asset is valid."""
+    asset = view.change.after
+    if asset is None or not view.registry.texts(asset):
+        return
+    for problem in view.registry.text_problems(asset):
+        yield Diagnostic(
+            code="VAL044",
+            what=problem.what,
+            why=f"`{asset.id}` reads this file",
+            fix=problem.fix,
+            subject=asset.id,
+            at=Position(problem.file, problem.line, 1),
+        )
+
+
+def _file_problem(named: WorkspaceFile | WorkspaceText) -> tuple[str, str] | None:
     if (outside := path_problem(named.file)) is not None:
         return outside, "write its path relative to the folder of lehr.yaml, without `.` and `..`"
     if named.digest is None:
@@ -115,6 +135,11 @@ def _file_problem(named: WorkspaceFile) -> tuple[str, str] | None:
             "this revision has no such file; directories, symbolic links and submodules are not read",
             "commit the file itself, or fix the path, which is relative to the folder of lehr.yaml",
         )
+    if isinstance(named, WorkspaceText):
+        if named.size is not None and named.size > MOST_TEXT_BYTES:
+            what = f"it has {named.size:,} bytes, and the maximum is {MOST_TEXT_BYTES:,}"
+            return what, "split it, because its text is part of intent"
+        return None if named.text is not None else ("it is not text in UTF-8", "convert it to UTF-8")
     if named.size is not None and named.size > MOST_BYTES:
         return (
             f"it has {named.size:,} bytes, and the maximum is {MOST_BYTES:,}",

@@ -29,6 +29,7 @@ from lehr.validate.references import (
     reference_of_wrong_type,
     selects_nothing,
     workspace_file_unusable,
+    workspace_text_invalid,
 )
 from lehr.validate.secrets import value_looks_secret
 from lehr.validate.values import values_blank_or_jump
@@ -88,6 +89,7 @@ VALIDATORS: tuple[Validator, ...] = (
     OfAsset(value_looks_secret),
     OfAsset(encrypted_file_missing),
     OfAsset(workspace_file_unusable),
+    OfAsset(workspace_text_invalid),
     OfAsset(unknown_to_database),
     OfAsset(policy_is_not_understood),
     OfAsset(policy_selects_no_type),

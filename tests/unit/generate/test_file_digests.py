@@ -15,7 +15,7 @@ from lehr.generate.engine.runs import Run
 from lehr.generate.outcome.protocol import Built, Changed, SandboxLimits
 from lehr.model.secret import Secret
 from lehr.model.types import AssetType, Registry
-from lehr.model.workspace_file import WorkspaceFile
+from lehr.model.workspace_file import MOST_TEXT_BYTES, WorkspaceFile, WorkspaceText
 from lehr.sdk.source import FileEntry
 
 
@@ -28,12 +28,18 @@ class Page(msgspec.Struct, frozen=True):
     source: WorkspaceFile | None = None
 
 
+class Times(msgspec.Struct, frozen=True):
+    source: WorkspaceText
+
+
 class Workspace:
     """Files in memory, and what a build makes of each change of them."""
 
     def __init__(self) -> None:
         self._contents: dict[str, bytes] = {}
-        registry = Registry([AssetType("test.Account", Account), AssetType("test.Page", Page)])
+        registry = Registry(
+            [AssetType("test.Account", Account), AssetType("test.Page", Page), AssetType("test.Times", Times)]
+        )
         self._build = Build(registry, self._fetch, Run(SandboxLimits(), SystemClock()), Memo())
 
     def change(self, files: Mapping[str, str | None]) -> Built:
@@ -123,3 +129,26 @@ def test_content_in_a_file_is_named_by_digest_and_size_and_changes_with_the_file
     assert sources(workspace.change({"files/other": "x"})) == []
     assert sources(workspace.change({"files/p": None})) == [{"file": "files/p", "digest": None, "size": None}]
     assert sources(workspace.change({"files/p": "one"})) == [sealed(b"one")]
+
+
+def test_a_text_file_is_part_of_the_asset_that_names_it() -> None:
+    def sources(built: Built) -> list[Any]:
+        assert not built.diagnostics
+        return [asset.document()["payload"]["source"] for asset in built.upserts]
+
+    def sealed(content: str, text: str | None) -> dict[str, Any]:
+        digest, size = digest_bytes(content.encode()), len(content.encode())
+        return {"file": "files/p", "digest": digest, "size": size, "text": text}
+
+    workspace = Workspace()
+    forged = {"digest": "forged", "file": "files/p", "size": 1, "text": "forged"}
+    asset = page(forged).replace("test.Page", "test.Times")
+    start = {"lehr.yaml": "partition: shop\n", "assets/p.json": asset, "files/p": "one"}
+    assert sources(workspace.change(start)) == [sealed("one", "one")]
+    assert sources(workspace.change({"files/p": "zwölf"})) == [sealed("zwölf", "zwölf")]
+    assert sources(workspace.change({"files/other": "x"})) == []
+    large = "x" * MOST_TEXT_BYTES
+    assert sources(workspace.change({"files/p": large})) == [sealed(large, large)]
+    assert sources(workspace.change({"files/p": large + "x"})) == [sealed(large + "x", None)]
+    missing = {"file": "files/p", "digest": None, "size": None, "text": None}
+    assert sources(workspace.change({"files/p": None})) == [missing]

@@ -68,7 +68,7 @@ class Build:
         self._memo = memo
         self._fetch = fetch
         self._files: dict[str, FileEntry] = {}
-        self._digests = FileDigests(registry, self._files)
+        self._digests = FileDigests(registry, self._files, fetch)
         self._assembly = Assembly(registry, self._digests.sealed)
         self._generators = Generators(registry, self._assembly, fetch, run, self._memo)
         self._verification: Verification | None = None
