@@ -9,6 +9,7 @@ import datetime as dt
 import difflib
 import zoneinfo
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Literal
 
 import msgspec
 
@@ -79,8 +80,9 @@ class Calendar(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         override: whether an emergency override lets pushes through while the calendar is closed.
         closed: when pushes may not start, although a window is open.
         holidays: days on which pushes may not start.
-        ical: iCalendar file of the workspace: pushes may not start during its events. A text is short
-            for the mapping with that `file`.
+        ical: iCalendar file of the workspace. A text is short for the mapping with that `file`.
+        events: whether the calendar is `closed` during the events of that file, or `open` only during
+            them.
     """
 
     select: Selector
@@ -90,6 +92,7 @@ class Calendar(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     closed: tuple[ClosedTime, ...] = ()
     holidays: Holidays | None = None
     ical: WorkspaceText | str | None = None
+    events: Literal["closed", "open"] = "closed"
 
     def __post_init__(self) -> None:
         if isinstance(self.ical, str):
@@ -109,7 +112,8 @@ class Calendar(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         zone = zone_of(self.timezone)
         windows = [OutsideWeekly(Weekly(zone, self._open_spans()))] if self.windows else []
         holidays = [self.holidays.times(zone)] if self.holidays else []
-        events = [EventTimes(file.text or "", zone)] if (file := self.ical_file()) else []
+        file, outside = self.ical_file(), self.events == "open"
+        events = [EventTimes(file.text or "", zone, outside=outside)] if file else []
         return [*windows, *(item.times(zone) for item in self.closed), *holidays, *events]
 
     def ical_file(self) -> WorkspaceText | None:
@@ -123,7 +127,7 @@ class Calendar(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def _text_problems(calendar: Calendar) -> Iterable[TextProblem]:
     file = calendar.ical_file()
-    return () if file is None else ical_problems(file)
+    return () if file is None else ical_problems(file, outside=calendar.events == "open")
 
 
 CALENDAR_TYPE = AssetType("lehr.Calendar", Calendar, governs=True, text_problems=_text_problems)

@@ -26,19 +26,24 @@ _TZID = re.compile(r';TZID="?([^";:]+)"?[;:]', re.IGNORECASE)
 
 
 class EventTimes:
-    """Closed during events."""
+    """Closed during events, or outside them."""
 
-    def __init__(self, text: str, zone: zoneinfo.ZoneInfo) -> None:
+    def __init__(self, text: str, zone: zoneinfo.ZoneInfo, *, outside: bool = False) -> None:
         """Days and times without a time zone are those of `zone`."""
         self._text = text
         self._zone = zone
+        self._outside = outside
         self._query: Any = None
         self._months: dict[int, list[tuple[float, Closed]]] = {}
 
     def at(self, moment: float) -> Closed | None:
-        found = [
-            closed for start, closed in self._month(int(moment // _MONTH)) if start <= moment < closed.until
-        ]
+        month = int(moment // _MONTH)
+        events = self._month(month)
+        found = [closed for start, closed in events if start <= moment < closed.until]
+        if self._outside:
+            # Events of the next month are looked at when it begins.
+            starts = [start for start, _ in events if start > moment]
+            return None if found else Closed(min([*starts, (month + 1) * _MONTH]))
         return max(found, key=lambda closed: closed.until) if found else None
 
     def _month(self, month: int) -> list[tuple[float, Closed]]:
@@ -65,7 +70,7 @@ class EventTimes:
         return (value if value.tzinfo else value.replace(tzinfo=self._zone)).timestamp()
 
 
-def ical_problems(file: WorkspaceText) -> Iterator[TextProblem]:
+def ical_problems(file: WorkspaceText, *, outside: bool = False) -> Iterator[TextProblem]:
     """Problems of an iCalendar file; none if its text is missing."""
     if file.text is None:
         return
@@ -82,7 +87,7 @@ def ical_problems(file: WorkspaceText) -> Iterator[TextProblem]:
     if not events:
         yield TextProblem(file.file, 1, "it has no events", "add a VEVENT, or remove `ical`")
     for line, event in zip(begins, events, strict=False):
-        for what, fix in _event_problems(event):
+        for what, fix in _event_problems(event, outside=outside):
             name = str(event.get("SUMMARY", "")) or "without a summary"
             yield TextProblem(file.file, line, f"event {name!r}: {what}", fix)
 
@@ -122,7 +127,7 @@ def _unknown_zones(text: str) -> Iterator[tuple[int, str]]:
                 yield number, name
 
 
-def _event_problems(event: Any) -> Iterator[tuple[str, str]]:
+def _event_problems(event: Any, *, outside: bool) -> Iterator[tuple[str, str]]:
     if event.errors:
         name, what = event.errors[0]
         yield f"{name} cannot be read: {what}", "correct it"
@@ -144,15 +149,15 @@ def _event_problems(event: Any) -> Iterator[tuple[str, str]]:
         yield "it has no end", "add DTEND or DURATION"
     rules = event.get("RRULE", [])
     for rule in rules if isinstance(rules, list) else [rules]:
-        yield from _rule_problems(rule, length)
+        yield from _rule_problems(rule, length, outside=outside)
 
 
-def _rule_problems(rule: Any, length: dt.timedelta) -> Iterator[tuple[str, str]]:
+def _rule_problems(rule: Any, length: dt.timedelta, *, outside: bool) -> Iterator[tuple[str, str]]:
     (often,) = {str(item).upper() for item in rule["FREQ"]}
     if often in _TOO_OFTEN or any(part in rule for part in _TOO_FINE):
         yield "it repeats more often than daily", "use a rule that repeats daily, or several events"
     days = _DAYS_BETWEEN.get(often)
-    if days is not None and rule.keys() <= {"FREQ", "INTERVAL", "WKST"}:
+    if days is not None and not outside and rule.keys() <= {"FREQ", "INTERVAL", "WKST"}:
         interval = int(rule.get("INTERVAL", [1])[0])
         if length >= dt.timedelta(days=days * interval):
             yield "it repeats before it ends, for ever: the calendar would never open", "use a lehr.Freeze"

@@ -5,11 +5,13 @@ import subprocess
 import sys
 import zoneinfo
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lehr.checks.closed_times import Closed
+from lehr.checks.calendar import Calendar
+from lehr.checks.closed_times import Closed, Opening, next_opening
 from lehr.checks.ical import EventTimes, ical_problems
 from lehr.model.workspace_file import WorkspaceText
 from tests.unit.checks.test_weekly import seconds
@@ -144,6 +146,32 @@ def test_an_event_longer_than_a_month_is_closed_throughout() -> None:
     times = EventTimes(text, BERLIN)
     for month in range(1, 13):
         assert times.at(seconds(f"2026-{month:02}-15T00:00Z")) == Closed(seconds("2027-01-01T00:00Z"), "")
+
+
+def test_a_calendar_may_be_open_during_events_only() -> None:
+    text = ical("DTSTART:20260107T100000Z | DURATION:PT2H | RRULE:FREQ=MONTHLY;INTERVAL=3;BYDAY=1WE")
+    raw = {"select": {"all": True}, "timezone": "UTC", "ical": {"file": "a", "text": text}}
+    times = msgspec.convert(raw | {"events": "open"}, Calendar).times()
+    for before, opens in (
+        ("2026-01-01T00:00Z", "2026-01-07T10:00Z"),
+        ("2026-01-07T12:00Z", "2026-04-01T10:00Z"),
+        ("2026-04-01T12:00Z", "2026-07-01T10:00Z"),
+    ):
+        assert next_opening(times, seconds(before)) == Opening(seconds(opens), ())
+        assert next_opening(times, seconds(opens)) is None
+        assert next_opening(times, seconds(opens) + 7199) is None
+
+
+def test_no_event_in_two_years_does_not_open() -> None:
+    text = ical("DTSTART:20260107T100000Z | DURATION:PT2H")
+    found = next_opening([EventTimes(text, BERLIN, outside=True)], seconds("2026-02-01T00:00Z"))
+    assert found is not None
+    assert found.at > seconds("2028-02-01T00:00Z")
+
+
+def test_an_event_that_never_ends_may_keep_a_calendar_open() -> None:
+    text = ical("DTSTART;VALUE=DATE:20260101 | RRULE:FREQ=DAILY")
+    assert list(ical_problems(WorkspaceText("a.ics", text=text), outside=True)) == []
 
 
 @settings(max_examples=30)
