@@ -36,10 +36,6 @@ SECTIONS: Mapping[str, Mapping[str, Lazy]] = {
         "adopt": Lazy("lehr.cli.adopt:adopt", "Draft intent from existing production."),
         "validate": Lazy("lehr.cli.validate:validate", "Check a workspace and show all problems."),
         "test": Lazy("lehr.cli.test:test", "Test policies with their examples."),
-        "validate-canary": Lazy(
-            "lehr.cli.validate_canary:validate_canary", "Judge recorded data of a canary."
-        ),
-        "select": Lazy("lehr.cli.select:select", "Show which units a rollout would update now."),
         "plan": Lazy("lehr.cli.plan:plan", "Show what a workspace would change in production."),
         "set": Lazy("lehr.cli.set:set_", "Change a value in a file of intent and commit it."),
         "promote": Lazy("lehr.cli.promote:promote", "Promote an incarnation of one partition to another."),
@@ -47,6 +43,12 @@ SECTIONS: Mapping[str, Mapping[str, Lazy]] = {
         "stop": Lazy("lehr.cli.stop:stop", "Stop the active `lehr run`, and on request all processes."),
         "service": Lazy("lehr.cli.service:service", "Run `lehr run` as a service of systemd."),
         "demo": Lazy("lehr.cli.demo:demo", "Run a narrated example."),
+    },
+    "Roll out": {
+        "select": Lazy("lehr.cli.select:select", "Show which units a rollout would update now."),
+        "validate-canary": Lazy(
+            "lehr.cli.validate_canary:validate_canary", "Judge recorded data of a canary."
+        ),
     },
     "Inspect": {
         "status": Lazy("lehr.cli.status:status", "Show the overall status."),
