@@ -12,6 +12,7 @@ from lehr.cli.asset_query import AssetQuery, check, matching, query_options, sho
 from lehr.cli.command import Group
 from lehr.cli.complete import complete_asset, complete_selector, complete_status
 from lehr.cli.documents import of_decision
+from lehr.cli.global_options import global_options
 from lehr.cli.incarnation_list import incarnations
 from lehr.cli.live import follow, watch_option
 from lehr.cli.output import Column, Shape, bounded, show
@@ -41,7 +42,8 @@ class PrefixGroup(Group):
 
 
 @click.group(cls=PrefixGroup)
-def get() -> None:
+@global_options
+def get(**_passed_on: str | None) -> None:
     """List resources. Names may be shortened: `lehr get asset`, `lehr get inc`.
 
     Examples:

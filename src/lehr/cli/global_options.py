@@ -31,7 +31,7 @@ _OPTIONS = {
 
 
 def global_options(function: Function) -> Function:
-    """Adds the options to `lehr` itself."""
+    """Adds the options to `lehr` itself, or to a group of commands."""
     for name, option in reversed(_OPTIONS.items()):
         function = click.option(*option.flags, name, metavar=option.metavar, help=option.help)(function)
     return function
@@ -43,8 +43,8 @@ def with_global_options(command: click.Command, context: click.Context, argument
     Raises:
         UsageError: the command does not have the option, or it is given twice with different values.
     """
-    before = {name: value for name in _OPTIONS if (value := context.find_root().params.get(name)) is not None}
-    if context.parent is None or not before:
+    before = _given_before(context)
+    if not before:
         return arguments
     after, _rest, _order = command.make_parser(context).parse_args(list(arguments))
     for name, value in before.items():
@@ -55,6 +55,24 @@ def with_global_options(command: click.Command, context: click.Context, argument
             message = f"{flag} is {value} before the command, but {after[name]} after it"
             raise click.UsageError(message, context)
     return [*(f"{_OPTIONS[name].flags[-1]}={value}" for name, value in before.items()), *arguments]
+
+
+def _given_before(context: click.Context) -> dict[str, str]:
+    """The options of `lehr` and of the groups on the way to a command.
+
+    Raises:
+        UsageError: one is given twice with different values.
+    """
+    found: dict[str, str] = {}
+    above = context.parent
+    while above is not None:
+        for name, option in _OPTIONS.items():
+            value = above.params.get(name)
+            if value is not None and found.setdefault(name, value) != value:
+                message = f"{option.flags[-1]} is {found[name]} in one place, and {value} in another"
+                raise click.UsageError(message, context)
+        above = above.parent
+    return found
 
 
 def understood(error: click.NoSuchOption, context: click.Context) -> click.UsageError:

@@ -23,7 +23,12 @@ def code(result: Result) -> str:
 
 @pytest.mark.parametrize(
     "line",
-    [f"--server {URL} get assets", f"get assets --server {URL}", f"--server {URL} get assets --server {URL}"],
+    [
+        f"--server {URL} get assets",
+        f"get --server {URL} assets",
+        f"get assets --server {URL}",
+        f"--server {URL} get assets --server {URL}",
+    ],
 )
 def test_a_server_is_named_before_or_after_the_command(line: str) -> None:
     assert code(run(line)) == "HTP107"
@@ -41,6 +46,7 @@ def test_so_are_the_state_and_the_format(line: str, tmp_path: Path) -> None:
     ("line", "words"),
     [
         (f"--server {URL} status --server {URL}1", f"{URL} before the command, but {URL}1 after it"),
+        ("--partition a get --partition b assets", "--partition is b in one place, and a in another"),
         ("-o json status -o yaml", "--output is json before the command, but yaml after it"),
         (f"status --server {URL} --state .", "--server and --state cannot be combined"),
         (f"--server {URL} --store x status", "--server and --store cannot be combined"),
