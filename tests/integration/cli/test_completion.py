@@ -113,7 +113,7 @@ def complete(tmp_path: Path) -> Complete:
         ("lehr override web/motd --check ", "office-hours"),
         ("lehr adopt lehr.Sy", "lehr.Symlink"),
         ("lehr store export p", "previous"),
-        ("lehr help sel", "selectors"),
+        ("lehr help selecto", "selectors"),
         ("lehr help OutsideW", "OutsideWindow"),
         ("lehr help get inc", "incarnations"),
         ("lehr nothing ", ""),
