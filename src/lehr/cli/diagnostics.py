@@ -55,8 +55,13 @@ def show(diagnostics: Iterable[Diagnostic]) -> None:
 
 
 def refuse(diagnostics: Iterable[Diagnostic]) -> NoReturn:
-    """Show diagnostics on stderr, and exit with 1."""
-    show(diagnostics)
+    """Show diagnostics on stderr, as JSON for a command with `-o json`, and exit with 1."""
+    context = click.get_current_context(silent=True)
+    chosen = None if context is None else context.find_object(dict)
+    if chosen is not None and chosen.get("form") == "json":
+        click.echo(to_json(diagnostics), err=True)
+    else:
+        show(diagnostics)
     raise click.exceptions.Exit(1)
 
 

@@ -122,3 +122,12 @@ def test_json_has_the_changes_and_no_texts(workspace: Path) -> None:
     [planned] = json.loads(lehr("plan", "--only", "motd", "-o", "json"))
     assert [change["path"] for change in planned["diff"]["changes"]] == ["content"]
     assert "world" not in json.dumps(planned)
+
+
+def test_problems_of_a_workspace_are_json_for_programs(workspace: Path) -> None:
+    (workspace / "assets" / "broken.yaml").write_text("id: [\n")
+    command = [sys.executable, "-m", "lehr", "plan", "-o", "json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=50)
+    [problem] = json.loads(done.stderr)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert problem["at"]["file"] == "assets/broken.yaml"
