@@ -88,7 +88,7 @@ def test_a_site_without_a_team_is_refused_and_all_stays(host: Host, running: Run
     before = host.sequence()
     host.write("sites/shop.yaml", json.dumps({"host": "shop.localhost", "title": "Nobody's"}))
     host.commit()
-    running.says("was refused", "team")
+    running.says("was refused", "shop/vhost has no owner", "add `team: NAME` to the site")
     assert host.sequence() == before
     assert host.ask("shop") == (200, "<h1>The shop</h1>")
 
