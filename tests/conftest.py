@@ -20,6 +20,8 @@ from typing import Any
 import hypothesis
 import pytest
 
+from lehr.base import log
+
 TESTS = Path(__file__).parent
 ROOT = TESTS.parent
 
@@ -122,3 +124,12 @@ def _listed(folder: Path) -> list[str]:
         return os.listdir(folder)
     except OSError:
         return []
+
+
+@pytest.fixture(autouse=True)
+def _logging_ends_with_its_test() -> Iterator[None]:
+    """A command that runs within a test configures the log of the whole process."""
+    yield
+    log.configure_later(lambda: None)
+    if (structlog := sys.modules.get("structlog")) is not None and structlog.is_configured():
+        structlog.reset_defaults()
