@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from lehr.base import documents
 from lehr.base.diagnostics import Diagnostic, Position, Severity, file_problem
 from lehr.base.pointers import pointer
 from lehr.base.text import listed
@@ -18,9 +17,10 @@ from lehr.canary.definition import (
     default_metrics,
     is_bucket,
 )
-from lehr.generate.typing.problems import did_you_mean, problems_of, quoted
+from lehr.cli.typed_file import FileType, read_typed
+from lehr.generate.typing.problems import did_you_mean, quoted
 
-_FORM = "write it like the example in docs/reference/canary-judge.md"
+_ABOUT = FileType("CAN010", "a judge", "write it like the example in docs/reference/canary-judge.md")
 
 
 class JudgeFile(msgspec.Struct, frozen=True):
@@ -36,19 +36,10 @@ class JudgeFile(msgspec.Struct, frozen=True):
 
 def read_judge(file: str, content: bytes) -> tuple[JudgeFile | None, list[Diagnostic]]:
     """The judge in a file; None if it has a problem."""
-    loaded = documents.load(file, content)
-    if loaded.diagnostics:
-        return None, list(loaded.diagnostics)
-    if len(loaded.documents) != 1 or not isinstance(loaded.documents[0].value, dict):
-        return None, [file_problem("CAN010", Position(file), what="it is not a single mapping", fix=_FORM)]
-    document = loaded.documents[0]
-    problems = [
-        file_problem("CAN010", document.position(item.pointer), what=item.what, why=item.why, fix=item.fix)
-        for item in problems_of(document.value, Judge, "a judge")
-    ]
-    if problems:
+    read, problems = read_typed(file, content, Judge, _ABOUT)
+    if read is None:
         return None, problems
-    judge = msgspec.convert(document.value, Judge)
+    judge, document = read
     places = tuple(document.position(pointer(("metrics", index))) for index in range(len(judge.metrics)))
     found = JudgeFile(judge, places)
     problems = list(_metric_problems(found))

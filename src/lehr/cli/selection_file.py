@@ -7,16 +7,18 @@ from collections.abc import Iterator
 
 import msgspec
 
-from lehr.base import documents
-from lehr.base.diagnostics import Diagnostic, Position, file_problem
+from lehr.base.diagnostics import Diagnostic, file_problem
 from lehr.base.documents.document import Document
 from lehr.base.pointers import pointer
-from lehr.generate.typing.problems import problems_of, quoted
+from lehr.cli.typed_file import FileType, read_typed
+from lehr.generate.typing.problems import quoted
 from lehr.rollouts import TargetSelection, Unit
 from lehr.rollouts.waves import in_order
 
 _ORDER = "write a CEL expression over `id` and `labels`, such as `labels.stage`"
-_FORM = "write it like the example in docs/how-to/choose-what-is-updated-next.md"
+_ABOUT = FileType(
+    "ROL001", "a question", "write it like the example in docs/how-to/choose-what-is-updated-next.md"
+)
 
 
 class Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -33,19 +35,10 @@ class Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def read_question(file: str, content: bytes) -> tuple[Question | None, list[Diagnostic]]:
     """The question in a file; None if it has a problem."""
-    loaded = documents.load(file, content)
-    if loaded.diagnostics:
-        return None, list(loaded.diagnostics)
-    if len(loaded.documents) != 1 or not isinstance(loaded.documents[0].value, dict):
-        return None, [file_problem("ROL001", Position(file), what="it is not a single mapping", fix=_FORM)]
-    document = loaded.documents[0]
-    problems = [
-        file_problem("ROL001", document.position(item.pointer), what=item.what, why=item.why, fix=item.fix)
-        for item in problems_of(document.value, Question, "a question")
-    ]
-    if problems:
+    read, problems = read_typed(file, content, Question, _ABOUT)
+    if read is None:
         return None, problems
-    question = msgspec.convert(document.value, Question)
+    question, document = read
     problems = list(_problems(question, document))
     return (None if problems else question), problems
 

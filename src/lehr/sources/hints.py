@@ -68,7 +68,7 @@ class Hints:
         return None if self._glance is None else await self._blocking.run(self._glance)
 
     async def _pause(self, notified: asyncio.Event, seconds: float) -> None:
-        # Ten times a second, all day: a timer costs a third of two tasks, one of which sleeps.
+        # Ten times a second, all day: one timer is cheaper than two tasks.
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(max(0.0, seconds)):
                 await notified.wait()
