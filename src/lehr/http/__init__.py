@@ -22,6 +22,7 @@ Architecture invariants:
 | `connection`, `remote` | the client side: a `Store` over HTTP, for commands |
 | `readers` | stores and threads for answers, with clients taking turns |
 | `sieves`, `sieve_process` | heavy filters, run in child processes |
+| `target_selection` | questions to target selection |
 | `hooks` | webhooks that trigger a check of the source after a git push |
 | `watch_streams`, `lines` | streams of batches, and their lines |
 | `outgoing_responses` | responses being sent |

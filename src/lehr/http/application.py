@@ -28,10 +28,11 @@ from lehr.http.outgoing_responses import Abort, Outbound, Outgoing
 from lehr.http.parameters import parameters_of
 from lehr.http.probes import Probe, probe_routes
 from lehr.http.problems import ProblemError, problem, problem_of
-from lehr.http.questions import Installation, Question, Resource
+from lehr.http.questions import Installation, NoParameters, Question, Resource
 from lehr.http.readers import Pools, Readers
 from lehr.http.records import RECORDS
 from lehr.http.resources import RESOURCES
+from lehr.http.target_selection import SELECT_PATH, Selecting
 from lehr.http.watch_streams import MEDIA_TYPE, OfWatch, Watches
 from lehr.query.filters import Filter
 from lehr.sdk.store import Store
@@ -77,6 +78,7 @@ class Application:
         self._hook = hook
         self._names = names
         self._probes = probes or {}
+        self._selecting = Selecting(clock, limits)
 
     def routes(self) -> list[Route]:
         """All resources."""
@@ -89,6 +91,7 @@ class Application:
             for item in everything
         ]
         found.append(Route(WATCH_PATH, _Watching(self), methods=["GET"]))
+        found.append(Route(SELECT_PATH, self._select, methods=["POST"]))
         if self._hook is not None:
             found.append(Route(HOOK_PATH, self._take_hook, methods=["POST"]))
         return found
@@ -179,6 +182,14 @@ class Application:
         await self._hook.take(request.headers, request.stream())
         # More of an unread body may arrive.
         return Response(status_code=202, headers={"connection": "close"})
+
+    async def _select(self, request: Request) -> Response:
+        _require_acceptable(request, (_JSON,))
+        parameters_of(NoParameters, request.query_params.multi_items())
+        self._outgoing.require_room()
+        content = await self._selecting.answer(request, self._readers.selecting, _client(request))
+        self._outgoing.require_room()
+        return Outbound(self._outgoing, content, {"content-type": _JSON, "cache-control": "no-store"})
 
     async def watch(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request to watch."""

@@ -24,6 +24,10 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
         filter_processes: for heavy filters of pages; one more for watches.
         filter_seconds: for a heavy filter on one asset, which then does not match.
         page_assets: maximum number in a page.
+        question_bytes: of a question to target selection.
+        questions: to target selection, at a time.
+        body_seconds: in which such a question must arrive.
+        select_seconds: for its answer.
         heartbeat_seconds: between heartbeats of a watch.
     """
 
@@ -42,6 +46,10 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     filter_processes: int = 2
     filter_seconds: float = 1.0
     page_assets: int = 10_000
+    question_bytes: int = 2**23
+    questions: int = 8
+    body_seconds: float = 10.0
+    select_seconds: float = 5.0
     heartbeat_seconds: float = 10.0
 
 

@@ -16,8 +16,11 @@ from lehr.http import problems, watch_streams
 from lehr.http.hooks import HOOK_PATH
 from lehr.http.problems import STATUS
 from lehr.http.questions import PARTITION_PATH, Catalogue, NoParameters, Question, Representation, Resource
+from lehr.http.target_selection import SELECT_PATH, SUMMARY
 from lehr.http.watch_streams import OfWatch
 from lehr.query.run_state import RunState, idle
+from lehr.rollouts import Selection
+from lehr.rollouts.question import Question as SelectionQuestion
 
 WATCH_PATH = f"{PARTITION_PATH}/watch"
 HEALTH_PATH = "/healthz"
@@ -73,7 +76,7 @@ def of_server(run_state: RunStates, document: msgspec.Raw) -> Catalogue:
 def openapi(resources: Sequence[Resource]) -> dict[str, Any]:
     """The OpenAPI 3.1 document of `resources`, and of those that every server has."""
     everything = (*resources, *of_server(lambda: idle(0.0), msgspec.Raw(b"{}")))
-    kinds = [*(item.answers for item in everything), BatchDocument, Problem]
+    kinds = [*(item.answers for item in everything), BatchDocument, Problem, SelectionQuestion, Selection]
     schemas, components = described(msgspec.json.schema_components(kinds, ref_template=_REF))
     by_kind = {repr(kind): schema for kind, schema in zip(kinds, schemas, strict=True)}
     paths: dict[str, Any] = {
@@ -81,13 +84,15 @@ def openapi(resources: Sequence[Resource]) -> dict[str, Any]:
     }
     paths[WATCH_PATH] = {"get": _watch(by_kind[repr(BatchDocument)])}
     paths[HOOK_PATH] = {"post": _HOOK}
+    paths[SELECT_PATH] = {"post": _select(by_kind[repr(SelectionQuestion)], by_kind[repr(Selection)])}
     return {
         "openapi": "3.1.0",
         "info": {
             "title": "Lehr",
             "version": __version__,
             "description": "Intent and its status. Read-only: GET, and HEAD, which is GET without the "
-            "content. Errors are problem+json (RFC 9457).",
+            "content. POST asks what does not fit into a URL, and changes nothing. Errors are problem+json "
+            "(RFC 9457).",
         },
         "paths": paths,
         "components": {"schemas": components, "responses": _RESPONSES},
@@ -146,6 +151,18 @@ _HOOK = {
         **_refused(400, 401, 404, 408, 413, 414, 415, 431, 500),
     },
 }
+
+
+def _select(question: Mapping[str, Any], answer: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "operationId": "select",
+        "summary": SUMMARY,
+        "requestBody": {"required": True, "content": {"application/json": {"schema": question}}},
+        "responses": {
+            "200": _content("The units to update, and why not the others.", answer),
+            **_refused(400, 406, 408, 413, 414, 415, 421, 431, 500, 503),
+        },
+    }
 
 
 def _operation(item: Resource, schema: Mapping[str, Any]) -> dict[str, Any]:

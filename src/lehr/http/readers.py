@@ -79,6 +79,10 @@ class Readers:
         Raises:
             ProblemError: too many are waiting.
         """
+        return await self.run(lambda: self._answer(question), client)
+
+    async def run(self, work: Callable[[], T], client: str = "") -> T:
+        """As `ask`, for what needs no store."""
         if self._asked >= self._most:
             raise ProblemError(
                 "Busy",
@@ -91,7 +95,7 @@ class Readers:
         try:
             await self._turns.take(client)
             try:
-                return await self._blocking.run(self._answer, question)
+                return await self._blocking.run(work)
             finally:
                 self._turns.leave()
         finally:
@@ -125,6 +129,7 @@ class Pools:
         plain: cheap ones.
         filtering: pages whose filter is heavy.
         whole: questions about everything.
+        selecting: questions to target selection.
         apart: whether the server is healthy.
         sieves: run heavy filters of pages.
     """
@@ -136,11 +141,12 @@ class Pools:
         self.plain = readers("http", limits.threads)
         self.filtering = readers("http-filter", limits.filter_processes)
         self.whole = readers("http-whole", 1)
+        self.selecting = readers("http-select", 1)
         self.apart = readers("http-apart", 1)
         self.sieves = Sieves(limits)
 
     def close(self) -> None:
         """Close them all."""
-        for pool in (self.plain, self.filtering, self.whole, self.apart):
+        for pool in (self.plain, self.filtering, self.whole, self.selecting, self.apart):
             pool.close()
         self.sieves.close()

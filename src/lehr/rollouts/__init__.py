@@ -8,6 +8,7 @@ time and the state of units are values, so the same question always has the same
 | `units` | units, and amounts of them |
 | `waves` | definitions of waves, and which unit belongs to which |
 | `selection` | the units to update now |
+| `question` | questions, and what is wrong with one |
 """
 
 from lehr.rollouts.selection import Selection, select

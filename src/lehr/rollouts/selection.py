@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 from msgspec.structs import replace
@@ -38,7 +38,12 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
 
 
-def select(selection: TargetSelection, units: Sequence[Unit], now: float) -> Selection:
+def select(
+    selection: TargetSelection,
+    units: Sequence[Unit],
+    now: float,
+    check_time: Callable[[], None] = lambda: None,
+) -> Selection:
     """The units to update at `now`, in seconds since the epoch.
 
     A wave is over when each of its units is updated, validated, and has had its exposure. Units that cannot
@@ -47,12 +52,13 @@ def select(selection: TargetSelection, units: Sequence[Unit], now: float) -> Sel
 
     Args:
         units: all units of the rollout; their ids differ.
+        check_time: called again and again; it may raise to end this.
 
     Raises:
         ValueError: the order of `selection` cannot be used.
     """
-    ordered = in_order(selection, _with_new_held(selection, units))
-    waves = assigned(selection, ordered)
+    ordered = in_order(selection, _with_new_held(selection, units), check_time)
+    waves = assigned(selection, ordered, check_time)
     wave = next((item for item in waves if _hold(item) or not _is_over(item)), None)
     chosen, limited = _next(selection, ordered, wave)
     places = {unit.id: item.number for item in waves for unit in item.units}

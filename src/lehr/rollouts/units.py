@@ -8,8 +8,15 @@ from typing import Annotated
 
 import msgspec
 
-Amount = Annotated[int, msgspec.Meta(ge=1)] | Annotated[str, msgspec.Meta(pattern=r"^[0-9]+(\.[0-9]+)?%$")]
+_ABOVE_ZERO = r"^(0*[1-9][0-9]*(\.[0-9]+)?|0+\.0*[1-9][0-9]*)%$"
+
+Amount = Annotated[int, msgspec.Meta(ge=1)] | Annotated[str, msgspec.Meta(pattern=_ABOVE_ZERO, max_length=12)]
 """A number of units, or a share of them, such as `10%`."""
+
+MOST_SECONDS = 1e11
+"""More than any time that is meant; the sum of two is still a number."""
+
+Seconds = Annotated[float, msgspec.Meta(ge=0, le=MOST_SECONDS)]
 
 _PERCENT = re.compile(r"([0-9.]+)%")
 
@@ -26,11 +33,11 @@ class Unit(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         new: it has no content yet, so nothing of it runs.
     """
 
-    id: Annotated[str, msgspec.Meta(min_length=1)]
+    id: Annotated[str, msgspec.Meta(min_length=1, max_length=500)]
     labels: dict[str, str] = {}
-    updated_at: float | None = None
-    validated_at: float | None = None
-    exposure_seconds: Annotated[float, msgspec.Meta(ge=0)] = 0.0
+    updated_at: Seconds | None = None
+    validated_at: Seconds | None = None
+    exposure_seconds: Seconds = 0.0
     held: str = ""
     new: bool = False
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from lehr.cel import NoAnswerError, compile_expression
-from lehr.rollouts.units import Amount, Unit, count_of
+from lehr.rollouts.units import Amount, Seconds, Unit, count_of
 
 ORDER_VARIABLES = ("id", "labels")
 
@@ -25,7 +25,7 @@ class Wave(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
 
     where: dict[str, str] = {}
     units: Amount | None = None
-    soak_seconds: Annotated[float, msgspec.Meta(ge=0)] = 0.0
+    soak_seconds: Seconds = 0.0
 
     def takes(self, unit: Unit) -> bool:
         """Whether a unit has its labels."""
@@ -46,7 +46,7 @@ class TargetSelection(msgspec.Struct, frozen=True, forbid_unknown_fields=True, o
         new: whether new units take part in waves, or wait until some other unit is validated.
     """
 
-    waves: Annotated[tuple[Wave, ...], msgspec.Meta(min_length=1)] = (Wave(),)
+    waves: Annotated[tuple[Wave, ...], msgspec.Meta(min_length=1, max_length=100)] = (Wave(),)
     order: str = ""
     at_most: Amount | None = None
     new: Literal["in_wave", "after_first_pass"] = "in_wave"
@@ -69,8 +69,17 @@ class Assigned(msgspec.Struct, frozen=True):
     missing: int
 
 
-def in_order(selection: TargetSelection, units: Sequence[Unit]) -> list[Unit]:
+def _unlimited() -> None:
+    """No limit of time."""
+
+
+def in_order(
+    selection: TargetSelection, units: Sequence[Unit], check_time: Callable[[], None] = _unlimited
+) -> list[Unit]:
     """Units by the order of `selection`, then by id.
+
+    Args:
+        check_time: called for each unit; it may raise to end this.
 
     Raises:
         ValueError: the order is not a valid expression, or has no answer for a unit, or has numbers for some
@@ -79,29 +88,32 @@ def in_order(selection: TargetSelection, units: Sequence[Unit]) -> list[Unit]:
     by_id = sorted(units, key=lambda unit: unit.id)
     if not selection.order:
         return by_id
-    key = _key(selection.order)
+    key = _key(selection.order, check_time)
     try:
         return sorted(by_id, key=key)
     except TypeError:
         raise ValueError(f"`{selection.order}` is a number for some units and a text for others") from None
 
 
-def _key(order: str) -> Callable[[Unit], Any]:
+def _key(order: str, check_time: Callable[[], None]) -> Callable[[Unit], Any]:
     ask = compile_expression(order, ORDER_VARIABLES)[0]
 
     def key(unit: Unit) -> Any:
+        check_time()
         try:
             value = ask({"id": unit.id, "labels": unit.labels})
         except NoAnswerError as error:
             raise ValueError(f"`{order}` has no value for {unit.id}: {error}") from error
-        if not isinstance(value, int | float | str):
+        if not isinstance(value, int | float | str) or value != value:  # noqa: PLR0124 - NaN has no place
             raise ValueError(f"`{order}` is neither a number nor a text for {unit.id}")
         return value
 
     return key
 
 
-def assigned(selection: TargetSelection, ordered: Sequence[Unit]) -> list[Assigned]:
+def assigned(
+    selection: TargetSelection, ordered: Sequence[Unit], check_time: Callable[[], None] = _unlimited
+) -> list[Assigned]:
     """The units of each wave.
 
     Updated units come first, so a unit that joins does not take the place of one that is being watched. Where
@@ -111,6 +123,7 @@ def assigned(selection: TargetSelection, ordered: Sequence[Unit]) -> list[Assign
     taken: set[str] = set()
     found = []
     for number, wave in enumerate(selection.waves, start=1):
+        check_time()
         matching = [unit for unit in places if wave.takes(unit)]
         before = sum(unit.id in taken for unit in matching)
         room = max(0, count_of(wave.units, len(matching)) - before)

@@ -23,7 +23,7 @@ def lehr(*arguments: str, code: int = 0, stdin: str | None = None) -> Result:
 def test_the_how_to_shows_what_is_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     [question] = re.findall(r"^```yaml\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)
-    [shown] = re.findall(r"^```console\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+    shown, _ = re.findall(r"^```console\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)
     command, _, answer = shown.partition("\n")
     assert command == "$ lehr select question.yaml"
     Path("question.yaml").write_text(question)

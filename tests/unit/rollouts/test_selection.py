@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -229,3 +230,19 @@ def test_no_wave_begins_before_the_one_before_it_is_over(
     for wave in selection.waves[: answer.wave - 1]:
         soaked = [unit for unit in found if unit.updated and wave.takes(unit)]
         assert soaked, "a wave that has updated nothing does not open the next one"
+
+
+@pytest.mark.parametrize("amount", ["0%", "0.0%", "00%", "9" * 12 + "%"])
+def test_an_amount_is_more_than_nothing_and_a_number(amount: str) -> None:
+    with pytest.raises(msgspec.ValidationError):
+        msgspec.convert({"waves": [{"units": amount}]}, TargetSelection)
+
+
+@pytest.mark.parametrize("amount", ["1%", "0.5%", "10.25%", "100%", "007%"])
+def test_shares_may_have_fractions(amount: str) -> None:
+    assert msgspec.convert({"at_most": amount}, TargetSelection).at_most == amount
+
+
+def test_an_order_that_is_not_a_number_is_an_error() -> None:
+    with pytest.raises(ValueError, match="neither a number nor a text"):
+        select(TargetSelection(order="0.0 / 0.0"), units("a", "b"), NOW)
