@@ -83,8 +83,9 @@ sim: run-environment
 
 .PHONY: bench
 bench: dev-environment
-	@test -f "benchmarks/$(BENCH).py" || { echo "make bench BENCH=name [SIZE=n], with one of these names:" \
-		$(sort $(filter-out figures kubernetes manifests,$(basename $(notdir $(wildcard benchmarks/*.py))))); exit 2; }
+	@test -f "benchmarks/$(BENCH).py" -o -f "benchmarks/$(BENCH)/__main__.py" || { echo "make bench BENCH=name [SIZE=n], with one of these names:" \
+		$(sort $(filter-out figures kubernetes manifests,$(basename $(notdir \
+		$(wildcard benchmarks/*.py) $(patsubst %/__main__.py,%,$(wildcard benchmarks/*/__main__.py)))))); exit 2; }
 	@$(BIN)/python -m benchmarks.$(BENCH) $(SIZE)
 
 .PHONY: format
