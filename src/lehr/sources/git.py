@@ -17,6 +17,7 @@ from lehr.sources.command import public
 from lehr.sources.hints import Hints
 from lehr.sources.mirror import Mirror
 from lehr.sources.origin import LocalRepository, local_path
+from lehr.sources.ref_sight import RefSight
 from lehr.sources.signatures import Signers, SignersFile
 from lehr.sources.tree import TreeSnapshot
 
@@ -78,7 +79,7 @@ class GitSource:
         self._hints = Hints(
             clock,
             poll_seconds,
-            glance=None if origin is None else lambda: origin.glance(self._ref),
+            sight=None if origin is None else lambda wake: RefSight(origin, lambda: self._ref, wake),
             blocking=blocking or Inline(),
         )
 

@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Hashable
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
 import pygit2
@@ -27,6 +28,21 @@ def local_path(location: str) -> Path | None:
     if not path.exists() and _HOST_AND_PATH.match(location):
         return None
     return Path(os.path.abspath(path))
+
+
+class RefFiles(NamedTuple):
+    """Files of a repository that git replaces when it moves a ref, whether they exist or not.
+
+    Attributes:
+        directories: of the repository, of git for this work tree, and the one that all work trees share.
+        marker: makes the repository a work tree; a bare one has none.
+        refs: the ref's own file, and those in which git keeps many refs.
+    """
+
+    directories: tuple[Path, Path, Path]
+    marker: Path
+    head: Path
+    refs: tuple[Path, Path, Path]
 
 
 class LocalRepository:
@@ -87,11 +103,16 @@ class LocalRepository:
 
     def glance(self, name: str) -> Hashable:
         """A value that differs when `name` or HEAD may have moved. Costs a few stat calls."""
+        files = self.files_of(name)
+        return (_first_line(files.head), *map(_stamp, files.refs))
+
+    def files_of(self, name: str) -> RefFiles:
+        """The files that change when `name` or HEAD moves."""
         directory, common = self._directories()
-        head = _first_line(directory / "HEAD")
-        followed = head.removeprefix(_SYMBOLIC) if name == "HEAD" else name
-        places = (common / followed, common / "packed-refs", common / "reftable" / "tables.list")
-        return (head, *map(_stamp, places))
+        head = directory / "HEAD"
+        followed = _first_line(head).removeprefix(_SYMBOLIC) if name == "HEAD" else name
+        refs = (common / followed, common / "packed-refs", common / "reftable" / "tables.list")
+        return RefFiles((self._path, directory, common), self._path / ".git", head, refs)
 
     def _open(self) -> pygit2.Repository | None:
         if not self._path.exists():

@@ -15,6 +15,7 @@ from pathlib import Path
 from lehr.base.blocking import Blocking
 from lehr.base.digest import Digest
 from lehr.base.errors import StalledError, TransientError
+from lehr.base.inotify import WatchedEntry
 from lehr.model.diff import Change, Diff, Effects, Goal
 from lehr.plugins.file import disk
 from lehr.plugins.file import undeclared as inside
@@ -24,7 +25,6 @@ from lehr.plugins.file.folders import require_unprotected
 from lehr.plugins.file.owners import owner_changes, owner_of
 from lehr.plugins.file.payload import DIRECTORY, Directory
 from lehr.plugins.file.undeclared import Undeclared
-from lehr.plugins.file.watch import WatchedEntry
 from lehr.sdk.plugin import Traits
 from lehr.sdk.protected import Protected
 

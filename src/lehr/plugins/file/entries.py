@@ -10,6 +10,7 @@ from typing import ClassVar, Generic, TypeVar
 
 from lehr.base.blocking import Blocking, Tracked
 from lehr.base.errors import StalledError
+from lehr.base.inotify import WatchedEntry
 from lehr.model.asset import AssetKey
 from lehr.model.diff import NO_DIFF, Change, Diff, Goal, Target
 from lehr.model.operation import DONE, Operation, Outcome, Progress
@@ -17,7 +18,7 @@ from lehr.plugins.file import disk
 from lehr.plugins.file.errors import errors_of
 from lehr.plugins.file.folders import make_folder, require_unprotected
 from lehr.plugins.file.payload import Directory, Symlink
-from lehr.plugins.file.watch import Watch, WatchedEntry
+from lehr.plugins.file.watch import Watch
 from lehr.sdk.plugin import AssetPlugin, Push, Reader
 from lehr.sdk.protected import Protected
 

@@ -18,6 +18,7 @@ from typing import NamedTuple
 from lehr.base.blocking import Blocking, Tracked
 from lehr.base.clock import Clock, SystemClock
 from lehr.base.errors import LehrError, StalledError
+from lehr.base.inotify import WatchedEntry
 from lehr.model.asset import AssetKey, Partition
 from lehr.model.diff import NO_DIFF, Diff, Goal, Target
 from lehr.model.operation import DONE, Operation, Outcome, Progress
@@ -31,7 +32,7 @@ from lehr.plugins.file.owners import ANY, owner_of
 from lehr.plugins.file.payload import FILE, Contents, File, Intended
 from lehr.plugins.file.texts import text_changes
 from lehr.plugins.file.validation import Validation
-from lehr.plugins.file.watch import Watch, WatchedEntry
+from lehr.plugins.file.watch import Watch
 from lehr.sdk import plugin
 from lehr.sdk.plugin import AssetPlugin, IndexedDiff, Push, Reader, Traits
 from lehr.sdk.protected import Protected

@@ -1,67 +1,19 @@
 """Hints that a file may have changed, from the kernel's inotify.
 
-Directories are watched, not files: a replaced file is a different file. Not noticed, and left to the resync:
-writes through a file that stays open, renames of directories further up, and other machines' changes on a
-network file system.
+Not noticed, and left to the resync: writes through a file that stays open, and what inotify does not report.
 """
 
 from __future__ import annotations
 
 import asyncio
-import ctypes
-import enum
-import errno
-import os
-import struct
-from collections.abc import AsyncIterator, Iterable, Iterator
-from typing import NamedTuple
+from collections.abc import AsyncIterator, Iterable
 
 from lehr.base.errors import TransientError
+from lehr.base.inotify import GONE, DirectoryEvent, Inotify, On, WatchedEntry
 from lehr.base.log import Log
 from lehr.model.asset import AssetKey
 
 _log = Log()
-_libc = ctypes.CDLL(None, use_errno=True)
-_HEADER = struct.Struct("iIII")
-_BUFFER = 1 << 16
-_MISSING = (errno.ENOENT, errno.ENOTDIR)
-
-
-class _On(enum.IntEnum):
-    """Events, as in `<sys/inotify.h>`. Not a flag: to combine those takes ten times as long."""
-
-    ATTRIB = 0x4
-    CLOSE_WRITE = 0x8
-    MOVED_FROM = 0x40
-    MOVED_TO = 0x80
-    CREATE = 0x100
-    DELETE = 0x200
-    DELETE_SELF = 0x400
-    MOVE_SELF = 0x800
-    OVERFLOW = 0x4000
-    IGNORED = 0x8000
-    ONLYDIR = 0x1000000
-
-
-# Not MODIFY: one busy log file in a directory would cause a wake-up for each line.
-_ENTRIES = _On.ATTRIB | _On.CLOSE_WRITE | _On.MOVED_FROM | _On.MOVED_TO | _On.CREATE | _On.DELETE
-_GONE = _On.DELETE_SELF | _On.MOVE_SELF | _On.IGNORED
-_MASK = _ENTRIES | _On.DELETE_SELF | _On.MOVE_SELF | _On.ONLYDIR
-
-
-class DirectoryEvent(NamedTuple):
-    """Something happened to `name` in the directory of watch `wd` (`name` is empty: to itself)."""
-
-    wd: int
-    mask: int
-    name: str
-
-
-class WatchedEntry(NamedTuple):
-    """An entry of a directory that is watched as `wd`."""
-
-    wd: int
-    name: str
 
 
 class Watch:
@@ -71,7 +23,7 @@ class Watch:
     """
 
     def __init__(self) -> None:
-        self._descriptor = -1
+        self._inotify: Inotify | None = None
         self._noted: dict[AssetKey, WatchedEntry | None] = {}
         self._keys: dict[int, dict[str, set[AssetKey]]] = {}
         self._unclaimed: set[int] = set()
@@ -86,18 +38,14 @@ class Watch:
 
         Called again for each read of a file, since the directory may have been replaced.
         """
-        if self._descriptor < 0:
+        inotify = self._inotify
+        if inotify is None:
             return None
-        directory, name = os.path.split(path)
-        while True:
-            wd = _libc.inotify_add_watch(self._descriptor, os.fsencode(directory), _MASK)
-            if wd >= 0:
-                return WatchedEntry(wd, name)
-            reason = ctypes.get_errno()
-            if reason not in _MISSING or directory in ("/", ""):
-                self._complain(directory, reason)
-                return None
-            directory, name = os.path.split(directory)
+        try:
+            return inotify.place(path)
+        except OSError as error:
+            self._complain(error)
+            return None
 
     def note(self, key: AssetKey, place: WatchedEntry | None) -> None:
         """The file of the asset `key` is watched at `place`; None if it is not watched."""
@@ -119,9 +67,8 @@ class Watch:
         Raises:
             TransientError: the machine has no inotify instance to spare.
         """
-        loop = asyncio.get_running_loop()
-        self._open()
-        loop.add_reader(self._descriptor, self._read)
+        self._inotify = self._open()
+        asyncio.get_running_loop().add_reader(self._inotify.fileno(), self._read)
         try:
             self._hint(self._noted)  # files read before had no watch
             while True:
@@ -135,46 +82,43 @@ class Watch:
 
     def close(self) -> None:
         """Stop watching."""
-        if self._descriptor >= 0:
-            asyncio.get_running_loop().remove_reader(self._descriptor)
-            os.close(self._descriptor)
-            self._descriptor = -1
+        if self._inotify is not None:
+            asyncio.get_running_loop().remove_reader(self._inotify.fileno())
+            self._inotify = None  # a thread may still use it
             self._keys.clear()
             self._unclaimed.clear()
             self._noted = dict.fromkeys(self._noted)
 
-    def _open(self) -> None:
-        self._descriptor = _libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
-        if self._descriptor < 0:
+    def _open(self) -> Inotify:
+        try:
+            return Inotify()
+        except OSError as error:
             raise TransientError(
                 "files cannot be watched",
                 code="FIL111",
-                why=os.strerror(ctypes.get_errno()),
+                why=str(error.strerror),
                 fix="raise fs.inotify.max_user_instances; until then drift is found by the resync",
-            )
+            ) from error
 
     def _read(self) -> None:
-        try:
-            buffer = os.read(self._descriptor, _BUFFER)
-        except BlockingIOError:
-            return
-        for event in _events(buffer):
-            self._take(event)
+        if self._inotify is not None:
+            for event in self._inotify.read():
+                self._take(event, self._inotify)
 
-    def _take(self, event: DirectoryEvent) -> None:
-        if event.mask & _On.OVERFLOW:
+    def _take(self, event: DirectoryEvent, inotify: Inotify) -> None:
+        if event.mask & On.OVERFLOW:
             self._hint(self._noted)
             return
         names = self._keys.get(event.wd)
         if names is None:
             # Watched by a thread that has not yet returned with the asset.
             self._unclaimed.add(event.wd)
-        elif event.mask & _GONE:
+        elif event.mask & GONE:
             for keys in names.values():
                 self._hint(keys)
-            if event.mask & _On.MOVE_SELF:
-                _libc.inotify_rm_watch(self._descriptor, event.wd)
-            if event.mask & _On.IGNORED:
+            if event.mask & On.MOVE_SELF:
+                inotify.forget(event.wd)
+            if event.mask & On.IGNORED:
                 del self._keys[event.wd]
         else:
             self._hint(names.get(event.name, ()))
@@ -185,17 +129,7 @@ class Watch:
         if self._hints:
             self._wake.set()
 
-    def _complain(self, directory: str, reason: int) -> None:
+    def _complain(self, error: OSError) -> None:
         if not self._complained:
             self._complained = True
-            _log.warning("directory not watched", directory=directory, reason=os.strerror(reason))
-
-
-def _events(buffer: bytes) -> Iterator[DirectoryEvent]:
-    offset = 0
-    while offset < len(buffer):
-        wd, mask, _, length = _HEADER.unpack_from(buffer, offset)
-        offset += _HEADER.size
-        name = buffer[offset : offset + length].rstrip(b"\0")
-        offset += length
-        yield DirectoryEvent(wd, mask, os.fsdecode(name))
+            _log.warning("directory not watched", directory=error.filename, reason=error.strerror)
