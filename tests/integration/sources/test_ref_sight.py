@@ -53,11 +53,11 @@ class Seen:
     def __init__(self, place: Path, ref: str) -> None:
         self.woken = asyncio.Event()
         self.sight = RefSight(LocalRepository(place), lambda: ref, self.woken.set)
-        self.last = self.look()
+        self.last: Hashable = None
+        self.look()
 
-    def look(self) -> Hashable:
-        self.last: Hashable = self.sight.look()
-        return self.last
+    def look(self) -> None:
+        self.last = self.sight.look()
 
     async def differs(self, act: Callable[[], object]) -> None:
         """`act` is reported, and then looks different."""
