@@ -193,6 +193,17 @@ def test_a_rate_limit_without_room_waits_until_the_oldest_push_no_longer_counts(
     assert verdict.message == "gentle allows 2 pushes per 10m; the limit is used up"
 
 
+@pytest.mark.parametrize("purpose", Purpose)
+def test_a_used_up_rate_limit_delays_everything_but_rollbacks(purpose: Purpose) -> None:
+    (verdict,) = ask(RateLimitCheck(), limit(), usages={"rate/gentle": (2, None)}, purpose=purpose)
+    assert verdict.allow is (purpose is Purpose.ROLLBACK)
+
+
+def test_a_rollback_takes_no_share_of_a_rate_limit() -> None:
+    (verdict,) = ask(RateLimitCheck(), limit(), purpose=Purpose.ROLLBACK)
+    assert (verdict.allow, verdict.reservations) == (True, ())
+
+
 def key(group_by: list[str], asset: Asset) -> str:
     (verdict,) = ask(RateLimitCheck(), limit(group_by=group_by, select={"all": True}), asset=asset)
     return verdict.reservations[0].key

@@ -14,7 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from lehr.base.diagnostics import errors
-from lehr.base.digest import digest, short
+from lehr.base.digest import Digest, digest, short
 from lehr.checks.rate_limit import RateLimit
 from lehr.control.messages import Approve, Controlling, Lift
 from lehr.model.asset import Asset
@@ -25,6 +25,7 @@ from lehr.model.diff import Goal, Target
 from lehr.model.incarnation import Incarnation
 from lehr.model.merkle import incarnation_digest
 from lehr.model.operation import Operation, Purpose, Result
+from lehr.model.reason import Reason
 from lehr.model.selector import parse_selector
 from lehr.model.types import Registry
 from lehr.model.writes import (
@@ -335,20 +336,27 @@ class Witness(WitnessedState):
                 self.broken("I3", f"{id} is pushed while control {found.id} is active")
             if self.declared(type, asset, now):
                 self.broken("I3", f"{id} is pushed while a {type} selects it")
-        if self.jumped or self._goes_back(operation):
+        if self.jumped or self._goes_back(operation, operation.content_digest):
             return
         if closed := self.closed(last, now):
             self.broken("I3", f"{id} is pushed while {closed[0]} is closed")
 
-    def _goes_back(self, operation: Operation) -> bool:
-        """Whether this is older content than what is in place: calendars never delay it."""
-        entry = self.ledger.get(operation.asset)
+    def _goes_back(self, of: Operation | Decision, content_digest: Digest) -> bool:
+        """Whether this is older content than what is in place: calendars and rate limits never delay it."""
+        entry = self.ledger.get(of.asset)
         return (
             entry is not None
-            and entry.goal is operation.goal
-            and operation.content < entry.content
-            and operation.content_digest != entry.content_digest
+            and entry.goal is of.goal
+            and of.content < entry.content
+            and content_digest != entry.content_digest
         )
+
+    def _delays(self, decision: Decision) -> None:
+        """I7: the newer content may be what is broken."""
+        waiting = {verdict.reason: verdict for verdict in decision.verdicts if not verdict.allow}
+        for reason in (Reason.OUTSIDE_WINDOW, Reason.RATE_LIMITED):
+            if reason in waiting and self._goes_back(decision, decision.evidence["content_digest"]):
+                self.broken("I7", f"{decision.asset} is not rolled back: {waiting[reason].message}")
 
     def _taken_out(self, operation: Operation, content: Asset) -> None:
         id, goal, now = operation.asset, operation.goal, operation.started_at
@@ -398,7 +406,7 @@ class Witness(WitnessedState):
     def _limits(self, operation: Operation, asset: Asset | None) -> None:
         if self.capacity is not None and len(self.open) >= self.capacity:
             self.broken("I3", f"{operation.asset} is admitted beyond the capacity")
-        if asset is None or self.jumped:
+        if asset is None or self.jumped or self._goes_back(operation, operation.content_digest):
             return
         for id, payload in self.payloads("lehr.RateLimit").items():
             if not selected(payload["select"], asset) or any("/" in term for term in payload["group_by"]):
@@ -450,6 +458,7 @@ class Witness(WitnessedState):
             self.broken("I8", f"{id} is {condition.status} {condition.reason}, and that is all")
         if before is not None and before.condition.key() == condition.key() and not self._came_back(id):
             self.broken("I8", f"decision on {id} is recorded again: {condition.reason}")
+        self._delays(decision)
         self.outputs.decided(decision)
 
     def _attempted(self, attempt: Attempt) -> None:
