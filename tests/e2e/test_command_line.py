@@ -122,16 +122,16 @@ def test_from_nothing_to_production_and_why(workspace: Workspace) -> None:
 
 def test_a_run_and_a_plan_can_be_for_some_assets(workspace: Workspace) -> None:
     workspace.declare("hello", SECOND)
-    planned = workspace.json("plan", "--only", "greeting", "-o", "json")
+    planned = workspace.json("plan", "greeting", "-o", "json")
     assert [item["id"] for item in planned] == ["greeting"]
-    told = workspace.lehr("run", "--once", "--only", "greeting").stderr
+    told = workspace.lehr("run", "--once", "greeting").stderr
     assert "production is as intended, 1 asset (id=greeting)" in told
     assert workspace.production == "hello\n"
     assert not (workspace.folder / "out/farewell.txt").exists()
-    assert "CLI174" in workspace.lehr("run", "--once", "--only", "nothing", code=1).stderr
-    assert "CLI174" in workspace.lehr("plan", "--only", "nothing", code=1).stderr
-    assert "requires --once" in workspace.lehr("run", "--only", "greeting", code=2).stderr
-    assert "--once --only 'web/*'" in workspace.lehr("run", "--once", "web/*", code=2).stderr
+    assert "CLI174" in workspace.lehr("run", "--once", "nothing", code=1).stderr
+    assert "CLI174" in workspace.lehr("plan", str(workspace.folder), "nothing", code=1).stderr
+    for words in [("greeting*",), (".", "greeting")]:
+        assert "add --once" in workspace.lehr("run", *words, code=2).stderr
 
 
 def test_problems_are_shown_with_their_place_and_nothing_is_touched(workspace: Workspace) -> None:

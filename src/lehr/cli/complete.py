@@ -174,6 +174,13 @@ def _topics(ctx: click.Context, _typed: str) -> Iterator[Value]:
         yield from ((str(reason), reason.meaning) for reason in Reason)
 
 
+def complete_folder_or_selector(
+    ctx: click.Context, parameter: click.Parameter, typed: str
+) -> list[CompletionItem[str]]:
+    """Lets the shell complete folders, and lists the selectors that begin with what is typed."""
+    return complete_folder(ctx, parameter, typed) + complete_selector(ctx, parameter, typed)
+
+
 complete_file = _paths("file")
 complete_folder = _paths("dir")
 complete_asset = _completing(_assets)

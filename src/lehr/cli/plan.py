@@ -13,12 +13,13 @@ from lehr.base.blocking import Inline
 from lehr.base.errors import LehrError
 from lehr.cli import patch_text
 from lehr.cli.command import command
-from lehr.cli.complete import complete_selector
+from lehr.cli.complete import complete_folder_or_selector, complete_selector
 from lehr.cli.main import DIFFERENCES
 from lehr.cli.output import output_option, show_text
 from lehr.cli.pager import no_pager_option
+from lehr.cli.selected_workspace import location_and_selector
 from lehr.cli.stored import workspace_state, workspace_state_option
-from lehr.model.selector import Selector, parse_selector
+from lehr.model.selector import Selector
 
 if TYPE_CHECKING:
     from asyncio import Runner
@@ -32,22 +33,25 @@ if TYPE_CHECKING:
 
 
 @command()
-@click.argument("directory", metavar="[DIR]", default=".", type=click.Path(path_type=Path))
-@click.option(
-    "--only",
-    metavar="SELECTOR",
-    shell_complete=complete_selector,
-    help="Only plan these assets, as `lehr run --once --only` would push them.",
-)
+@click.argument("location", metavar="[DIR]", required=False, shell_complete=complete_folder_or_selector)
+@click.argument("selected", metavar="[SELECTOR]", required=False, shell_complete=complete_selector)
 @click.option("--exit-code", is_flag=True, help=f"Exit with {DIFFERENCES} if production differs.")
 @patch_text.full_diff_option
 @no_pager_option
 @output_option("text", "json", "yaml")
 @workspace_state_option
 def plan(
-    directory: Path, only: str | None, exit_code: bool, full_diff: bool, form: str, state: Path | None
+    location: str | None,
+    selected: str | None,
+    exit_code: bool,
+    full_diff: bool,
+    form: str,
+    state: Path | None,
 ) -> None:
     """Show what Lehr would change in production for the workspace in DIR. Changes nothing.
+
+    With SELECTOR, it shows only these assets, as `lehr run --once SELECTOR` would push them. A single
+    argument is SELECTOR unless it is an existing folder or a path.
 
     Runs the first turn of every asset as `lehr run` would after a start, with the files in DIR as the newest
     incarnation, up to the push. If several assets compete for the rest of a limit, they get it in the order
@@ -58,8 +62,8 @@ def plan(
 
     Examples:
         lehr plan                  for the files here, committed or not
-        lehr plan --only 'web/*,type=lehr.File'
-        lehr plan --only web/nginx.conf --full-diff
+        lehr plan 'web/*,type=lehr.File'
+        lehr plan web/nginx.conf --full-diff
         lehr plan ../intent -o json
         lehr plan --exit-code      for scripts: 0 no changes, 3 changes, 1 not known
     """
@@ -67,12 +71,12 @@ def plan(
     import gc
 
     gc.disable()  # a plan creates no cycles, and collection takes a fifth of the time
-    selector = None if only is None else parse_selector(only)
+    directory, only = location_and_selector(location, selected)
 
     with asyncio.Runner() as runner:
         opened = contextlib.AsyncExitStack()
         try:
-            planner = runner.run(opened.enter_async_context(_planner(directory, state, selector)))
+            planner = runner.run(opened.enter_async_context(_planner(Path(directory), state, only)))
             planned = runner.run(planner.plan())
             if only is not None and not planned:
                 raise LehrError(f"no asset is selected by {only}", code="CLI174", fix="see `lehr get assets`")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -11,12 +12,13 @@ from typing import Literal
 import click
 
 from lehr.cli.command import command
-from lehr.cli.complete import complete_folder, complete_selector
+from lehr.cli.complete import complete_folder_or_selector, complete_selector
 from lehr.cli.formatting import duration
 from lehr.cli.run_log import Form, configure_logs, errors_logged, log_options
+from lehr.cli.selected_workspace import is_selector, location_and_selector
 from lehr.cli.serve import server_name_option
 from lehr.cli.stored import workspace_state_option
-from lehr.model.selector import parse_selector
+from lehr.model.selector import Selector
 
 _LEAST_SECONDS = 600.0
 """A turn may still use the incarnation that was newest when it began, and take minutes."""
@@ -32,16 +34,14 @@ def _age(context: click.Context, option: click.Parameter, value: str) -> float:
     return seconds
 
 
+_OF_SELECTORS = re.compile(r"[*=,]")
+
+
 @command()
-@click.argument("location", metavar="[DIR]", default=".", shell_complete=complete_folder)
+@click.argument("location", metavar="[DIR]", required=False, shell_complete=complete_folder_or_selector)
+@click.argument("selected", metavar="[SELECTOR]", required=False, shell_complete=complete_selector)
 @workspace_state_option
 @click.option("--once", is_flag=True, help="Exit once production is as intended or blocked.")
-@click.option(
-    "--only",
-    metavar="SELECTOR",
-    shell_complete=complete_selector,
-    help="With --once: only compare and push these assets. Everything is published all the same.",
-)
 @click.option(
     "--timeout",
     callback=duration,
@@ -92,10 +92,10 @@ def _age(context: click.Context, option: click.Parameter, value: str) -> float:
 )
 @log_options
 def run(
-    location: str,
+    location: str | None,
+    selected: str | None,
     state: Path | None,
     once: bool,
-    only: str | None,
     timeout: float | None,
     kind: Literal["git", "directory"] | None,
     branch: str | None,
@@ -115,7 +115,8 @@ def run(
     Examples:
         lehr run                               with the workspace in the current directory
         lehr run --once --timeout 2m           exit once production is as intended
-        lehr run --once --only 'web/*'         only for these assets
+        lehr run --once 'web/*'                only for these assets
+        lehr run --once ../intent type=lehr.File
         lehr run https://example.org/intent.git --branch main --state /var/lib/lehr
         lehr run /srv/intent --source directory --poll 5s
 
@@ -123,6 +124,9 @@ def run(
     pushes and exits with 0; a second SIGTERM exits immediately, and after a minute it exits by force
     with 1. On SIGHUP it checks the source, or exits if it was started from a terminal. With --once it
     exits with 0 if production is as intended, otherwise it prints what blocks and exits with 1.
+
+    With --once and SELECTOR, it only compares and pushes the selected assets; everything is published all
+    the same. A single argument is SELECTOR unless it is an existing folder, a path or a URL.
 
     The log on stderr has a line for the first push, drift and failure of each cause, then one line with
     their number for each cause and minute. `lehr events` lists all of them.
@@ -133,10 +137,8 @@ def run(
     from lehr.cli.foreground_run import Hangup, run_on, run_once
     from lehr.cli.shutdown import run_until_ended
 
-    _require_consistent(once, only, timeout, listen, signed_by)
-    if once and only is None and _selects(location):
-        message = f"{location!r} is not a directory. To push only these assets: --once --only {location!r}"
-        raise click.UsageError(message)
+    _require_consistent(once, timeout, listen, signed_by)
+    place, only = _arguments(once, location, selected)
     address = None
     # Address and secret are checked before anything starts: nothing should be pushed before an error.
     if listen is not None:
@@ -149,7 +151,7 @@ def run(
         secret()
     configure_logs(log_format, verbose=verbose)
     with errors_logged():
-        found = deployment_of(location, state, kind)
+        found = deployment_of(place, state, kind)
     deployment = msgspec.structs.replace(
         found,
         branch=branch,
@@ -157,7 +159,7 @@ def run(
         poll=poll,
         signed_by=signed_by,
         exact=once,
-        only=None if only is None else parse_selector(only),
+        only=only,
         retain=retain,
         retain_seconds=retain_seconds,
     )
@@ -170,21 +172,27 @@ def run(
         )
 
 
-def _selects(location: str) -> bool:
-    """Whether a location was meant as a selector: nothing is there, and it looks like one."""
-    if os.path.exists(location) or "://" in location:
-        return False
-    return "*" in location or location.startswith(("type=", "label:"))
+def _arguments(once: bool, location: str | None, selector: str | None) -> tuple[str, Selector | None]:
+    """DIR, and with --once the selected assets.
+
+    Raises:
+        UsageError: assets are selected without --once.
+        LehrError: the selector is not valid.
+    """
+    if once:
+        return location_and_selector(location, selector)
+    selected = selector or location or ""
+    if selector is not None or (_OF_SELECTORS.search(selected) and is_selector(selected)):
+        raise click.UsageError(f"To compare and push only {selected!r}, add --once.")
+    return location or ".", None
 
 
 def _require_consistent(
-    once: bool, only: str | None, timeout: float | None, listen: str | None, signed_by: Path | None
+    once: bool, timeout: float | None, listen: str | None, signed_by: Path | None
 ) -> None:
     """Raises `UsageError` for options that contradict each other."""
     if timeout is not None and not once:
         raise click.UsageError("--timeout requires --once.")
-    if only is not None and not once:
-        raise click.UsageError("--only requires --once.")
     if listen is not None and once:
         raise click.UsageError("--listen cannot be combined with --once.")
     if signed_by is None and "LEHR_SIGNED_BY" in os.environ:

@@ -58,7 +58,7 @@ def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_plan_shows_texts_line_by_line(workspace: Path) -> None:
     assert (
-        lehr("plan", "--only", "motd")
+        lehr("plan", "motd")
         == """\
 motd (lehr.File): will be pushed
   differs
@@ -76,10 +76,10 @@ motd (lehr.File): will be pushed
 
 
 def test_a_long_text_is_cut_and_can_be_seen_whole(workspace: Path) -> None:
-    cut = lehr("plan", "--only", "long")
+    cut = lehr("plan", "long")
     assert "61 more lines; see --full-diff" in cut
     assert "line 99" not in cut
-    assert "+line 99\n" in lehr("plan", "--only", "long", "--full-diff")
+    assert "+line 99\n" in lehr("plan", "long", "--full-diff")
 
 
 def test_a_plan_hides_what_may_be_secret_and_stores_no_text(workspace: Path) -> None:
@@ -119,7 +119,7 @@ def test_drift_and_new_content_are_told_apart(workspace: Path) -> None:
 
 
 def test_json_has_the_changes_and_no_texts(workspace: Path) -> None:
-    [planned] = json.loads(lehr("plan", "--only", "motd", "-o", "json"))
+    [planned] = json.loads(lehr("plan", "motd", "-o", "json"))
     assert [change["path"] for change in planned["diff"]["changes"]] == ["content"]
     assert "world" not in json.dumps(planned)
 
