@@ -17,8 +17,13 @@ if TYPE_CHECKING:
 
 @command("select")
 @click.argument("question", metavar="FILE", type=click.Path(path_type=Path, dir_okay=False, allow_dash=True))
+@click.option(
+    "--service",
+    metavar="URL|NAME",
+    help="Ask the program at this URL, or the selection of this name in an installed package.",
+)
 @output_option("text", "json")
-def select(question: Path, form: str) -> None:
+def select(question: Path, service: str | None, form: str) -> None:
     """Show which units a rollout would update now, and why not the others.
 
     FILE, or - for stdin, holds a target selection (its waves, order and limits) and the units as they are.
@@ -29,26 +34,59 @@ def select(question: Path, form: str) -> None:
         lehr select question.yaml
         lehr select question.yaml -o json
         my-inventory | lehr select - -o json
+        lehr select question.yaml --service http://127.0.0.1:9000/select
 
-    Exits with 2 if the file cannot be used.
+    With --service, your own selection answers: `at_most` and `new` of the selection in FILE are limits that
+    its answer must keep, and all other fields are for it to interpret.
+
+    Exits with 2 if the file cannot be used, and with 1 if the answer of a service is refused.
     """
     from lehr.base.clock import SystemClock
-    from lehr.cli.diagnostics import refuse_file
-    from lehr.cli.selection_file import read_question
-    from lehr.rollouts import select as selected
 
+    now = SystemClock().now()
     name, content = _content(question)
-    asked, problems = read_question(name, content)
-    if asked is None:
-        refuse_file(problems, form)
-    now = SystemClock().now() if asked.now is None else asked.now
-    found = selected(asked.selection, asked.units, now)
+    if service is None:
+        found, now = _selected(name, content, now, form)
+    else:
+        found, now = _asked(service, name, content, now, form)
     if form == "json":
         import msgspec
 
         show_document(form, msgspec.to_builtins(found))
     else:
         click.echo("\n".join(_lines(found, now)))
+
+
+def _selected(name: str, content: bytes, now: float, form: str) -> tuple[Selection, float]:
+    from lehr.cli.diagnostics import refuse_file
+    from lehr.cli.selection_file import read_question
+    from lehr.rollouts import select as selected
+
+    question, problems = read_question(name, content)
+    if question is None:
+        refuse_file(problems, form)
+    now = now if question.now is None else question.now
+    return selected(question.selection, question.units, now), now
+
+
+def _asked(service: str, name: str, content: bytes, now: float, form: str) -> tuple[Selection, float]:
+    import asyncio
+
+    from lehr.cli.diagnostics import refuse_file
+    from lehr.cli.selection_file import read_service_question
+    from lehr.rollouts.services import ask, question_of
+    from lehr.wiring.selection_services import selection_service
+
+    given, problems = read_service_question(name, content)
+    if given is None:
+        refuse_file(problems, form)
+    now = now if given.now is None else given.now
+    limits = given.limits
+    question = question_of(given.units, now, at_most=limits.at_most, new=limits.new, settings=given.settings)
+    asked = asyncio.run(ask(selection_service(service), question))
+    if asked.refused is not None:
+        raise asked.refused
+    return asked.selection, now
 
 
 def _content(question: Path) -> tuple[str, bytes]:
@@ -63,7 +101,9 @@ def _content(question: Path) -> tuple[str, bytes]:
 def _lines(found: Selection, now: float) -> list[str]:
     from lehr.cli.formatting import span
 
-    lines = ["All waves are over." if not found.wave else f"Wave {found.wave} of {found.waves}"]
+    lines = []
+    if found.waves or found.done:
+        lines.append(f"Wave {found.wave} of {found.waves}" if found.wave else "All waves are over.")
     if found.hold:
         lines.append(f"On hold: {found.hold}.")
     lines += [f"Note: {note}." for note in found.notes]

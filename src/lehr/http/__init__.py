@@ -23,6 +23,7 @@ Architecture invariants:
 | `readers` | stores and threads for answers, with clients taking turns |
 | `sieves`, `sieve_process` | heavy filters, run in child processes |
 | `target_selection` | questions to target selection |
+| `selection_service` | the client side of target selection by another program |
 | `hooks` | webhooks that trigger a check of the source after a git push |
 | `watch_streams`, `lines` | streams of batches, and their lines |
 | `outgoing_responses` | responses being sent |

@@ -9,6 +9,7 @@ time and the state of units are values, so the same question always has the same
 | `waves` | definitions of waves, and which unit belongs to which |
 | `selection` | the units to update now |
 | `question` | questions, and what is wrong with one |
+| `services` | selections of other people, whose answers are checked |
 """
 
 from lehr.rollouts.selection import Selection, select

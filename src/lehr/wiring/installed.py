@@ -43,8 +43,8 @@ def registry() -> Registry:
 
     production = (*FILE_TYPES, *PROCESS_TYPES, *COMMAND_TYPES, *BALANCER_TYPES, *DATABASE_TYPES)
     known = Registry((*production, *CHECK_TYPES, *GOVERNANCE_TYPES), ADDONS)
-    for entry in _installed("lehr.types"):
-        with _blaming(entry):
+    for entry in installed("lehr.types"):
+        with blaming(entry):
             for item in entry.load()():
                 known.add(item)
     return known
@@ -142,8 +142,8 @@ def checks() -> list[CheckPlugin]:
     from lehr.sdk.check import CheckPlugin
 
     known = [check() for check in CHECKS]
-    for entry in _installed("lehr.checks"):
-        with _blaming(entry):
+    for entry in installed("lehr.checks"):
+        with blaming(entry):
             check: object = entry.load()()
             if not isinstance(check, CheckPlugin):
                 raise TypeError(f"it returned a {type(check).__name__}, not a CheckPlugin")
@@ -189,7 +189,7 @@ def protected(deployment: Deployment) -> Protected:
     return Protected({deployment.state: "the state folder", states(): "the folder of all states"})
 
 
-def _installed(group: str) -> list[EntryPoint]:
+def installed(group: str) -> list[EntryPoint]:
     """Entry points of other packages under `group`, by name."""
     import importlib.metadata
 
@@ -207,9 +207,9 @@ def _installed_plugins(deployment: Deployment, served: set[str]) -> Iterator[Ass
     from lehr.base.log import Log
     from lehr.sdk.plugin import AssetPlugin
 
-    for entry in _installed("lehr.plugins"):
+    for entry in installed("lehr.plugins"):
         try:
-            with _blaming(entry):
+            with blaming(entry):
                 plugin: object = entry.load()(deployment)
                 if not isinstance(plugin, AssetPlugin):
                     raise TypeError(f"it returned a {type(plugin).__name__}, not an AssetPlugin")
@@ -223,7 +223,7 @@ def _installed_plugins(deployment: Deployment, served: set[str]) -> Iterator[Ass
 
 
 @contextlib.contextmanager
-def _blaming(entry: EntryPoint) -> Iterator[None]:
+def blaming(entry: EntryPoint) -> Iterator[None]:
     """Name the installed package that caused an error.
 
     Raises:

@@ -4,7 +4,7 @@ In: an implementation and a few callables about its world (a suite's `Subject`).
 `AssertionError` that begins with the name of the rule that is broken. The suites need no test
 framework.
 
-`asset_plugin`, `check_plugin`, `source` and `store` each have `RULES`; as a decorator, it
+`asset_plugin`, `check_plugin`, `source`, `store` and `target_selection` each have `RULES`; as a decorator, it
 adds a rule.
 
 Architecture invariants: a suite knows the protocol and no implementation of it; any fault of an

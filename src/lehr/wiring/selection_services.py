@@ -1,0 +1,98 @@
+"""Selections of installed packages, and those at other addresses, by name or URL."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from lehr.base.blocking import Blocking
+    from lehr.sdk.target_selection import SelectionService, TargetSelector
+
+
+def selection_service(name: str, seconds: float = 10.0) -> SelectionService:
+    """The service at a URL, or that of an installed package by the name of its entry point.
+
+    Raises:
+        LehrError: there is none.
+        StalledError: that of the package cannot be used.
+    """
+    from lehr.base.blocking import Threads
+    from lehr.base.errors import LehrError
+    from lehr.sdk.target_selection import TargetSelector
+    from lehr.wiring.installed import blaming, installed
+
+    if "://" in name:
+        from lehr.http.selection_service import HttpSelectionService
+
+        return HttpSelectionService(name, seconds)
+    entries = {entry.name: entry for entry in installed("lehr.target_selections")}
+    if name not in entries:
+        known = ", ".join(entries) or "none"
+        raise LehrError(
+            f"{name!r} is not a selection of an installed package, nor a URL",
+            code="WIR102",
+            fix=f"installed selections: {known}",
+        )
+    with blaming(entries[name]):
+        selector: object = entries[name].load()()
+        if not isinstance(selector, TargetSelector):
+            raise TypeError(f"it returned a {type(selector).__name__}, not a TargetSelector")
+    return InstalledSelection(name, selector, Threads(f"selection {name}", 1), seconds)
+
+
+class InstalledSelection:
+    """A `SelectionService` by a Python object of an installed package, in a thread of its own.
+
+    A thread cannot be ended: while a question is not answered, no other is asked.
+    """
+
+    def __init__(self, name: str, selector: TargetSelector, blocking: Blocking, seconds: float) -> None:
+        self.name = name
+        self._selector = selector
+        self._blocking = blocking
+        self._seconds = seconds
+        self._asking: asyncio.Future[bytes] | None = None
+
+    async def ask(self, question: bytes) -> bytes:
+        from lehr.base.errors import LehrError
+
+        if self._asking is not None and not self._asking.done():
+            raise LehrError(
+                "the selection has not answered an earlier question",
+                code="WIR103",
+                fix="fix the package, and restart `lehr run`",
+            )
+        self._asking = asyncio.ensure_future(self._blocking.run(self._answer, question))
+        self._asking.add_done_callback(_retrieved)
+        done, _ = await asyncio.wait({self._asking}, timeout=self._seconds)
+        if not done:
+            raise LehrError(
+                "the selection did not answer in time",
+                code="WIR104",
+                why=f"there was no answer within {self._seconds:g} seconds",
+                fix="fix the package, and restart `lehr run`",
+            )
+        return self._asking.result()
+
+    async def idle(self) -> None:
+        """Wait until no question is being answered."""
+        if self._asking is not None:
+            await asyncio.wait({self._asking})
+
+    def _answer(self, question: bytes) -> bytes:
+        """Runs in a thread. Decoded for each call, so that no value of Lehr's can be changed."""
+        import msgspec
+
+        from lehr.sdk.target_selection import SelectionQuestion
+
+        try:
+            answer = self._selector.select(msgspec.json.decode(question, type=SelectionQuestion))
+        except SystemExit as error:
+            raise RuntimeError("it called sys.exit") from error
+        return msgspec.json.encode(answer)
+
+
+def _retrieved(asked: asyncio.Future[bytes]) -> None:
+    if not asked.cancelled():
+        asked.exception()  # nothing may await it any more
