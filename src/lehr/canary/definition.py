@@ -72,7 +72,7 @@ class Judge(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     negligible: Share = 0.0002
     replica_spread: Annotated[float, msgspec.Meta(ge=0, le=2)] = 0.07
     warmup_seconds: Seconds = 60.0
-    warmup_margin: Ratio = 5.0
+    warmup_margin: Ratio = 10.0
     minimum_requests: Amount = 1000.0
     minimum_seconds: Seconds = 300.0
     longest_gap_seconds: Annotated[float, msgspec.Meta(gt=0, le=86_400)] = 300.0

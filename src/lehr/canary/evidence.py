@@ -25,8 +25,10 @@ from collections.abc import Sequence
 _FINE, _FINE_TO = 0.04, 1.2
 _COARSER = 1.3
 _WIDEST = 6.0
-_SCALE = 0.6
-"""Mean distance of the alternatives from the margin, as a difference of logarithms: a ratio of 1.8."""
+_SCALE = 0.4
+"""Mean distance of the alternatives from the margin, as a difference of logarithms: a ratio of 1.5.
+
+Far ones need little weight, since few events show them."""
 
 _LARGEST = 690.0
 """Logarithm of the largest e-value that is shown: larger ones do not fit a float."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -9,6 +10,7 @@ from typing import NamedTuple
 from lehr.canary.definition import Columns, Judge, Metric
 from lehr.canary.evidence import RatioLikelihood, rarer, shown
 from lehr.canary.look import CANARY, CONTROL, Look, ReplicaCounts
+from lehr.canary.outliers import without_outliers
 from lehr.canary.spread import Bursts, ReplicaTotals, Spread, Swing, Swings, spread_of
 from lehr.canary.verdict import GroupTotals, MetricVerdict, Outcome
 
@@ -16,11 +18,13 @@ _START_EVERY = 8
 """Looks. A regression that begins later would have to outweigh all the good looks before it; so evidence is
 also collected from later starts, each with its own part of the error rate."""
 
-_FIRST_START = 0.8
+_FIRST_START = 0.9
 """Part of the error rate for evidence from the beginning on; the others share the rest."""
 
-_FOR_COUNTS = 0.7
-"""Part of the error rate for chance in the counts; the rest is for the draw of the replicas."""
+_FOR_DRAW = 0.7
+"""Part of the error rate for the draw of replicas that differ; the rest is for chance in their counts.
+
+If they do not differ, all of it is for chance. A canary fails only by evidence against both."""
 
 _FOR_WARMUP = 0.1
 """Part of the error rate for canaries that are broken from the start."""
@@ -42,7 +46,7 @@ class _Group:
         self.replicas: dict[str, ReplicaTotals] = {}
         self.unseen = 0
 
-    def add(self, rows: Sequence[_Row], events: float, exposure: float) -> None:
+    def add(self, rows: Sequence[_Row], events: float, exposure: float, other_rate: float) -> None:
         """Take a look in which both groups have data."""
         self.events += events
         self.exposure += exposure
@@ -52,6 +56,7 @@ class _Group:
             totals.events += row.events
             totals.expected += events * row.exposure / exposure
             totals.exposure += row.exposure
+            totals.baseline += row.exposure * other_rate
 
     def copy(self) -> dict[str, ReplicaTotals]:
         return {name: item.copy() for name, item in self.replicas.items()}
@@ -90,10 +95,15 @@ class _Start(NamedTuple):
 
 
 class _Failing(NamedTuple):
-    """The strongest evidence for FAIL, over all starts."""
+    """The strongest evidence for FAIL, over all starts.
+
+    Attributes:
+        single: the replica without which the canary is within the margin; empty if there is none.
+    """
 
     log_evidence: float
     margin: float
+    single: str = ""
 
 
 class MetricEvidence:
@@ -177,8 +187,9 @@ class MetricEvidence:
         self._compared += 1
         events = [sum(row.events for row in rows) for rows in (canaries, controls)]
         exposure = [sum(row.exposure for row in rows) for rows in (canaries, controls)]
-        self._canary.add(canaries, events[0], exposure[0])
-        self._control.add(controls, events[1], exposure[1])
+        rates = [count / of for count, of in zip(events, exposure, strict=True)]
+        self._canary.add(canaries, events[0], exposure[0], rates[1])
+        self._control.add(controls, events[1], exposure[1], rates[0])
         self._bursts.add((self._canary.replicas, self._control.replicas))
         if self.metric.worse == "lower":
             events.reverse()
@@ -210,27 +221,51 @@ class MetricEvidence:
 
     def _judged(self) -> Outcome:
         self._failing = self._strongest()
-        if self._failing.log_evidence >= math.log(self._fail_at()):
+        if self._failing.log_evidence >= math.log(self._fail_at()) and not self._failing.single:
             return Outcome.FAIL
         undecided = self._of_warmup or self._missing() or not self._equal()
         return Outcome.INCONCLUSIVE if undecided else Outcome.PASS
 
     def _strongest(self) -> _Failing:
-        """The strongest evidence over all starts, each weighted by its part of the error rate."""
+        """The strongest evidence over all starts, each weighted by its part of the error rate.
+
+        The first that is enough ends the search.
+        """
         best: _Failing | None = None
         for start in self._starts:
             if start.number and self._surplus <= start.surplus:
                 continue  # no evidence is possible
             spread = self._spread_since(start)
-            error = (1 - _FOR_COUNTS) * self._alpha * start.weight
-            margin = max(self._margin, spread.margin(error), self._swing_margin(start, spread, error))
-            found = self._likelihood.above(margin, start.values) + math.log(start.weight)
+            error = _FOR_DRAW * self._alpha * start.weight
+            drawn = max(1.0, spread.margin(error), self._swing_margin(start, spread, error))
+            found = math.log(start.weight) + min(
+                self._likelihood.above(self._margin, start.values),
+                self._likelihood.above(drawn, start.values) + math.log(1 - _FOR_DRAW),
+            )
+            margin = max(self._margin, drawn)
             if not start.number:
                 self._spread = spread
+            enough = found >= math.log(self._fail_at())
+            single = self._single(start) if enough else ""
+            if enough and not single:
+                return _Failing(found, margin)
             if best is None or found > best.log_evidence:
-                best = _Failing(found, margin)
+                best = _Failing(found, margin, single)
         assert best is not None  # the first start is always looked at
         return best
+
+    def _single(self, start: _Start) -> str:
+        """The replica without which the canary is within the margin; empty if there is none."""
+        higher = self.metric.worse == "higher"
+        states = [item.canaries for item in self._starts if item.number >= start.number]
+        states.append(self._canary.replicas)
+        blocks = [
+            {name: item.since(before.get(name)) for name, item in after.items()}
+            for before, after in itertools.pairwise(states)
+        ]
+        left = without_outliers(blocks, higher=higher)
+        worse, better = (left.events, left.baseline) if higher else (left.baseline, left.events)
+        return "" if worse > self._margin * better else left.replica
 
     def _spread_since(self, start: _Start) -> Spread:
         canaries = self._canary.since(start.canaries)
@@ -248,7 +283,7 @@ class MetricEvidence:
         return self._swings.over(looks) if few else Swing(0.0, 1.0)
 
     def _fail_at(self) -> float:
-        return 1 / (_FOR_COUNTS * self._alpha)
+        return 1 / self._alpha
 
     def _pass_margin(self) -> float:
         """Below the margin: a lucky draw must not pass."""
@@ -321,6 +356,8 @@ class MetricEvidence:
             return f"the canary's rate is below {self._negligible:.3g}, which is negligible"
         if missing := self._missing():
             return missing
+        if self._failing.single:
+            return f"replica {self._failing.single} is worse, but the others are within the margin"
         if not self._canary.events + self._control.events:
             return "there were no events in either group, and too little exposure to call that negligible"
         bounds = "not bounded above" if high == math.inf else f"between {low:.2f} and {high:.2f}"

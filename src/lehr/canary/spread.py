@@ -32,25 +32,32 @@ class ReplicaTotals:
     Attributes:
         events: what was observed.
         expected: what would have been expected of it, by its share of its group's exposure in each look.
+        baseline: what would have been expected of it, by the rate of the other group in each look.
     """
 
-    __slots__ = ("events", "expected", "exposure")
+    __slots__ = ("baseline", "events", "expected", "exposure")
 
-    def __init__(self, events: float = 0.0, expected: float = 0.0, exposure: float = 0.0) -> None:
+    def __init__(
+        self, events: float = 0.0, expected: float = 0.0, exposure: float = 0.0, baseline: float = 0.0
+    ) -> None:
         self.events = events
         self.expected = expected
         self.exposure = exposure
+        self.baseline = baseline
 
     def copy(self) -> ReplicaTotals:
         """The totals as they are now."""
-        return ReplicaTotals(self.events, self.expected, self.exposure)
+        return ReplicaTotals(self.events, self.expected, self.exposure, self.baseline)
 
     def since(self, former: ReplicaTotals | None) -> ReplicaTotals:
         """Without what it had contributed before."""
         if former is None:
             return self
         return ReplicaTotals(
-            self.events - former.events, self.expected - former.expected, self.exposure - former.exposure
+            self.events - former.events,
+            self.expected - former.expected,
+            self.exposure - former.exposure,
+            self.baseline - former.baseline,
         )
 
 
@@ -240,12 +247,15 @@ def spread_of(
     """The spread of replicas within their groups: what is measured now, or has been before if that is more.
 
     Args:
-        prior: the spread that is presumed without data.
+        prior: the spread that is presumed of many replicas without data.
         before: what was measured in earlier blocks of the same length.
     """
     groups = [[item for item in group if item.exposure > 0] for group in (canaries, controls)]
     now = excess_of(groups[0]).plus(excess_of(groups[1]))
     contrast = math.sqrt(sum(map(_inverse_size, groups)))
+    degrees = sum(max(0, len(group) - 1) for group in groups)
+    # The fewer replicas can be compared, the less shows that they differ more than is presumed.
+    prior *= 1 + 1 / (2 + degrees)
     spreads = [_with_prior(now, prior, contrast)]
     if before.variance > now.variance:
         known = _with_prior(before, prior, contrast)

@@ -94,7 +94,7 @@ def test_a_verdict_is_that_of_the_data_until_then(csv: Path) -> None:
 
 def test_looks_can_be_as_frequent_as_samples(csv: Path) -> None:
     recording(csv, ratio=30)
-    assert judged(csv, "--look-every", "15s")["decided_at"] == START + 15
+    assert judged(csv, "--look-every", "15s")["decided_at"] == START + 30
     assert judged(csv, "--look-every", "5m")["decided_at"] == START + 300
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import msgspec
 import pytest
@@ -345,7 +345,7 @@ def one_each(burst: float) -> Verdict:
 
 def test_with_one_replica_each_a_ratio_that_swings_needs_a_wider_margin() -> None:
     steady, swinging = one_each(10), one_each(40)
-    assert steady.metrics[0].fail_margin < 1.6
+    assert steady.metrics[0].fail_margin < 1.75
     assert swinging.metrics[0].fail_margin > 2
     assert swinging.verdict is not Outcome.FAIL
 
@@ -379,7 +379,7 @@ def test_the_warm_up_has_a_part_of_the_error_rate() -> None:
     later = verdict(history).metrics[0].fail_at
     warm = Look(60.0, tuple(msgspec.structs.replace(row, warmup=True) for row in history[0].replicas))
     early = verdict([warm]).metrics[0].fail_at
-    assert 1 / later + 1 / early == pytest.approx(0.7 * ERRORS.alpha)
+    assert 1 / later + 1 / early == pytest.approx(ERRORS.alpha)
     assert early > later
 
 
@@ -388,3 +388,33 @@ def test_bounds_that_almost_nothing_exceeds_do_not_keep_a_canary_from_passing() 
     assert found.verdict is Outcome.PASS
     assert found.metrics[0].e_pass < found.metrics[0].pass_at
     assert verdict(slower(20.0, rate=0.0008), Judge()).verdict is Outcome.FAIL
+
+
+def with_bursts(item: Look, minutes: Mapping[str, tuple[int, ...]], times: int = 10) -> Look:
+    """More errors of some canaries in some minutes."""
+    rows = []
+    for row in item.replicas:
+        more = times if row.group == CANARY and int(item.at / 60) in minutes.get(row.replica, ()) else 1
+        counts = {"requests": row.counts["requests"], "errors": row.counts["errors"] * more}
+        rows.append(ReplicaCounts(row.group, row.replica, row.seconds, counts))
+    return Look(item.at, tuple(rows))
+
+
+def test_one_bad_replica_of_three_is_not_a_bad_version() -> None:
+    found = verdict(with_bursts(item, {"0": tuple(range(60))}) for item in looks(26, requests=6000, count=20))
+    assert found.verdict is Outcome.INCONCLUSIVE
+
+
+def test_two_bursts_in_two_canaries_are_not_a_bad_version() -> None:
+    bursts = {"0": (10, 11, 12), "1": (14, 15, 16)}
+    for seed in range(5):
+        history = [with_bursts(item, bursts, 20) for item in looks(seed, requests=6000, count=30)]
+        assert verdict(history).verdict is not Outcome.FAIL
+
+
+def test_bursts_in_all_canaries_are_a_bad_version() -> None:
+    always = tuple(range(5, 60))
+    found = verdict(
+        with_bursts(item, dict.fromkeys("012", always), 4) for item in looks(27, requests=6000, count=30)
+    )
+    assert found.verdict is Outcome.FAIL
