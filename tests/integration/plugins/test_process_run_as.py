@@ -21,8 +21,10 @@ from lehr.model.operation import Result
 from lehr.plugins.process import procfs
 from lehr.plugins.process.payload import Limits, Process
 from lehr.plugins.process.render import render
-from lehr.plugins.process.runnable import check_rights
+from lehr.plugins.process.runnable import Rights, check_rights
 from tests.integration.plugins.test_process_plugin import Site, program, site, state, until
+
+STATUS = Path("/proc/self/status").read_text().splitlines()
 
 root_only = pytest.mark.skipif(os.geteuid() != 0, reason="NOT ROOT: no program runs here as another user")
 
@@ -149,31 +151,64 @@ def test_what_cannot_start_stalls_before_anything_is_stopped(
     assert site.pids() == before
 
 
-def needs_root(**fields: Any) -> StalledError:
-    """How a Lehr that runs with another uid than 0 refuses to start a replica."""
-    payload = msgspec.convert({"command": ["true"], **fields}, Process)
-    with pytest.raises(StalledError) as caught:
-        check_rights(render(payload, "shop", "/", ())[0].run_as, os.geteuid() or 54_321)
+NO_RIGHTS = Rights(user=False, limits=False)
+
+
+def refused(*, as_uid: int | None = None, **fields: Any) -> StalledError:
+    """How a Lehr without rights, that runs as `as_uid`, refuses to start a replica."""
+    run_as = render(msgspec.convert({"command": ["true"], **fields}, Process), "shop", "/", ())[0].run_as
+    with pytest.MonkeyPatch.context() as patch:
+        if as_uid is not None:
+            patch.setattr(os, "geteuid", lambda: as_uid)
+        with pytest.raises(StalledError) as caught:
+            check_rights(run_as, NO_RIGHTS)
     return caught.value
 
 
 def test_another_user_needs_root_and_says_so() -> None:
-    error = needs_root(user="daemon")
+    error = refused(user="daemon", as_uid=os.geteuid() or 54_321)
     assert error.code == "PRO136"
     assert str(error).startswith("`user` daemon needs a Lehr that runs as root: it runs with uid ")
 
 
 @pytest.mark.parametrize("wanted", [300, "unlimited"])
-def test_a_limit_above_its_own_needs_root_and_says_so(wanted: object) -> None:
+def test_a_limit_above_its_own_needs_a_capability_and_says_so(wanted: object) -> None:
     script = f"""
-import os, resource
+import resource
 resource.setrlimit(resource.RLIMIT_CORE, (200, 200))
-from tests.integration.plugins.test_process_run_as import needs_root
-user, group = os.geteuid() or 54321, os.getegid()
-print(needs_root(limits={{"core": {wanted!r}}}, user=str(user), user_group=str(group)))
+from tests.integration.plugins.test_process_run_as import refused
+print(refused(limits={{"core": {wanted!r}}}))
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout == (
-        f"limits.core of {wanted} needs a Lehr that runs as root: its own hard limit is 200, which only root "
-        "can raise (run Lehr as root, or declare at most 200)\n"
+        f"limits.core of {wanted} needs a Lehr that runs as root with CAP_SYS_RESOURCE: its own hard limit "
+        "is 200, which it may not raise (give Lehr that capability, or declare at most 200)\n"
     )
+
+
+@root_only
+@pytest.mark.parametrize(
+    ("dropped", "rights"),
+    [
+        ("-sys_resource", "Rights(user=True, limits=False)"),
+        ("-setuid", "Rights(user=False, limits=True)"),
+        ("-setgid,-sys_resource", "Rights(user=False, limits=False)"),
+    ],
+)
+def test_root_in_a_container_may_lack_rights(dropped: str, rights: str) -> None:
+    script = "from lehr.plugins.process.runnable import own_rights; print(own_rights())"
+    capabilities = int(next(line for line in STATUS if line.startswith("CapBnd")).split()[1], 16)
+    if not capabilities >> 24 & 1:
+        rights = rights.replace("limits=True", "limits=False")  # here it lacks this one in any case
+    command = ["setpriv", f"--bounding-set={dropped}", sys.executable, "-c", script]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == rights
+
+
+@root_only
+def test_a_user_without_capabilities_has_no_rights() -> None:
+    script = (
+        "import os; os.setuid(1); from lehr.plugins.process.runnable import own_rights; print(own_rights())"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "Rights(user=False, limits=False)"

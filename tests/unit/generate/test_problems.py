@@ -21,6 +21,7 @@ class Outer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     kind: Literal["big", "small"] = "big"
     inner: Inner | None = None
     either: int | list[str] | None = None
+    bound: Annotated[int, msgspec.Meta(ge=0)] | Literal["unlimited"] | None = None
     many: dict[str, Inner] = {}
 
     def __post_init__(self) -> None:
@@ -59,12 +60,29 @@ def test_a_value_that_fits_has_no_problems() -> None:
             "/many/a~1b/size",
             "`many.a/b.size` is the string '1', not an integer",
         ),
+        (
+            {"name": "x", "kind": "huge"},
+            "/kind",
+            "`kind` is the string 'huge', not one of `big`, `small`",
+        ),
+        ({"name": "x", "either": [1]}, "/either/0", "`either[0]` is the number 1, not a string"),
+        ({"name": "x", "bound": -1}, "/bound", "`bound`: -1 is less than the minimum of 0"),
+        (
+            {"name": "x", "bound": "8M"},
+            "/bound",
+            "`bound` is the string '8M', which is not an integer or `unlimited`",
+        ),
         ({"name": "forbidden"}, "", "that name is taken"),
         ([], "", "it is a list, not a mapping"),
     ],
 )
 def test_each_problem_has_its_pointer_and_says_what_is_wrong(value: Any, pointer: str, what: str) -> None:
     assert listed(value) == [(pointer, what)]
+
+
+def test_a_value_in_another_case_is_recognized() -> None:
+    [problem] = problems_of({"name": "x", "kind": "SMALL"}, Outer)
+    assert problem.fix == "did you mean `small`?"
 
 
 def test_all_problems_are_listed_at_once() -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import functools
 import itertools
+import json
 import re
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
@@ -24,6 +25,7 @@ from lehr.generate.typing.schema_cost import MOST_LOOKS, looks, pattern_bytes
 from lehr.model.types import Schema
 
 _SHOWN = 60
+_MOST_OPTIONS = 20
 _LARGE = 1_000_000  # bytes
 _LARGEST_PATTERN = 1 << 20  # bytes of the compiled program
 _SMALLEST_PATTERN = 1 << 10
@@ -85,8 +87,9 @@ def unknown_field(path: Sequence[str | int], name: str, known: Sequence[str], of
 
 def did_you_mean(text: str, known: Iterable[str], otherwise: str) -> str:
     """Advice that suggests the entries of `known` closest to `text`, or else `otherwise`."""
-    close = difflib.get_close_matches(text, list(known), n=1, cutoff=0.5)
-    return f"did you mean `{close[0]}`?" if close else otherwise
+    names = {name.casefold(): name for name in known}
+    close = difflib.get_close_matches(text.casefold(), list(names), n=1, cutoff=0.5)
+    return f"did you mean `{names[close[0]]}`?" if close else otherwise
 
 
 class _Declared(NamedTuple):
@@ -295,27 +298,43 @@ def _explain(error: Any, schema: dict[str, Any], base: tuple[str | int, ...], of
                 yield unknown_field(path, name, fields, of)
         case "type":
             wanted = " or ".join(NAMES.get(item, item) for item in kind.types)
-            yield Problem(at, f"{field} is {show(error.instance)}, not {wanted}", fix=f"write {wanted}")
+            yield Problem(
+                at, f"{field} is {show(error.instance)}, not {wanted}", fix=_as(wanted, error.instance)
+            )
+        case "enum":
+            what = f"{field} is {show(error.instance)}, not {_one_of(kind.options)}"
+            texts = [item for item in kind.options if isinstance(item, str)]
+            fix = did_you_mean(error.instance, texts, "") if isinstance(error.instance, str) else ""
+            yield Problem(at, what, fix=fix)
         case "anyOf":
             yield from _any_of(error, schema, path, of)
         case _:
             yield Problem(at, f"{field}: {_cut(error.message)}")
 
 
+def _as(wanted: str, value: Any) -> str:
+    """Advice to write `wanted` instead of `value`."""
+    return (
+        "put it in quotes"
+        if wanted == NAMES["string"] and isinstance(value, int | float)
+        else f"write {wanted}"
+    )
+
+
 def _any_of(error: Any, schema: dict[str, Any], path: tuple[str | int, ...], of: str) -> Iterator[Problem]:
     branches = [branch for branch in error.kind.context if not _only_null(branch)]
-    if len(branches) == 1:
-        for inner in branches[0]:
-            yield from _explain(inner, schema, path[: len(path) - len(error.instance_path)], of)
+    depth = len(error.instance_path)
+    meant = [branch for branch in branches if len(branches) == 1 or not _another_kind(branch, depth)]
+    if len(meant) == 1:
+        for inner in meant[0]:
+            yield from _explain(inner, schema, path[: len(path) - depth], of)
         return
     wanted: list[str] = []
-    for branch in branches:
-        wanted += [
-            NAMES.get(item, item)
-            for inner in branch
-            if inner.kind.name == "type"
-            for item in inner.kind.types
-        ]
+    for inner in itertools.chain.from_iterable(branches):
+        if inner.kind.name == "type":
+            wanted += [NAMES.get(item, item) for item in inner.kind.types]
+        elif inner.kind.name == "enum":
+            wanted.append(_one_of(inner.kind.options))
     either = " or ".join(dict.fromkeys(wanted)) or "any of its allowed forms"
     field = f"`{_cut(dotted(path))}`" if path else "it"
     yield Problem(pointer(path), f"{field} is {show(error.instance)}, which is not {either}")
@@ -323,6 +342,18 @@ def _any_of(error: Any, schema: dict[str, Any], path: tuple[str | int, ...], of:
 
 def _only_null(branch: Sequence[Any]) -> bool:
     return len(branch) == 1 and branch[0].kind.name == "type" and list(branch[0].kind.types) == ["null"]
+
+
+def _another_kind(branch: Sequence[Any], depth: int) -> bool:
+    """Whether the value, `depth` steps from the top, is of another kind than this branch of `anyOf`."""
+    return any(len(inner.instance_path) == depth and inner.kind.name in {"type", "enum"} for inner in branch)
+
+
+def _one_of(options: Sequence[Any]) -> str:
+    """The values that may be written, for a message."""
+    shown = [quoted(item) if isinstance(item, str) else json.dumps(item) for item in options]
+    listed = f"{', '.join(shown[:_MOST_OPTIONS])}" + (", ..." if len(shown) > _MOST_OPTIONS else "")
+    return listed if len(shown) == 1 else f"one of {listed}"
 
 
 def _parent(schema: Any, path: Sequence[str | int]) -> dict[str, Any]:

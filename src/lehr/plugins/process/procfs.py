@@ -202,6 +202,13 @@ def listening_ports(pid: int) -> list[int]:
     return sorted({port for port, _, link in _listening() if link in sockets})
 
 
+def inherited_capabilities() -> int | None:
+    """The capabilities of programs that this process starts, as bits; None if they cannot be read."""
+    lines = _content(os.getpid(), "status").decode(errors="replace").splitlines()
+    name = "CapEff:" if os.geteuid() == 0 else "CapAmb:"
+    return next((int(line.split()[1], 16) for line in lines if line.startswith(name)), None)
+
+
 def _content(pid: int, name: str) -> bytes:
     """The content of a file about a process; empty if it cannot be read."""
     try:

@@ -6,12 +6,19 @@ import os
 import resource
 import shutil
 from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
 import msgspec
 
 from lehr.base.errors import StalledError
-from lehr.plugins.process import launch
+from lehr.plugins.process import launch, procfs
 from lehr.plugins.process.render import Replica, RunAs
+
+_IDENTITY = 1 << 6 | 1 << 7
+"""CAP_SETGID and CAP_SETUID, as in <linux/capability.h>."""
+
+_RESOURCES = 1 << 24
+"""CAP_SYS_RESOURCE."""
 
 
 def check_runnable(replica: Replica, inherited: Mapping[str, str]) -> None:
@@ -28,7 +35,7 @@ def check_runnable(replica: Replica, inherited: Mapping[str, str]) -> None:
         )
     command = replica.command[0]
     environment = {**inherited, **_given(replica), **replica.environment}
-    check_rights(replica.run_as, os.geteuid())
+    check_rights(replica.run_as, own_rights())
     search = environment.get("PATH", os.defpath)
     place = os.path.join(replica.directory, command) if "/" in command else command
     if shutil.which(place, path=search) is None:
@@ -59,11 +66,31 @@ def _given(replica: Replica) -> dict[str, str]:
         ) from error
 
 
-def check_rights(run_as: RunAs, euid: int) -> None:
-    """Raise unless a process with uid `euid` can take on `run_as`.
+class Rights(NamedTuple):
+    """What programs may do that this process starts.
+
+    Attributes:
+        user: become another user, with other groups.
+        limits: raise hard limits.
+    """
+
+    user: bool
+    limits: bool
+
+
+def own_rights() -> Rights:
+    """The rights of this process. In containers, root lacks some."""
+    found = procfs.inherited_capabilities()
+    if found is None:  # a system without capabilities
+        return Rights(os.geteuid() == 0, os.geteuid() == 0)
+    return Rights(found & _IDENTITY == _IDENTITY, found & _RESOURCES != 0)
+
+
+def check_rights(run_as: RunAs, rights: Rights) -> None:
+    """Raise unless a program that this process starts can take on `run_as`.
 
     Raises:
-        StalledError: user or group does not exist, or the process may not.
+        StalledError: user or group does not exist, or the program may not.
     """
     try:
         uid, gid, _, _ = launch.identity(msgspec.to_builtins(run_as))
@@ -71,22 +98,21 @@ def check_rights(run_as: RunAs, euid: int) -> None:
         raise StalledError(
             str(error), code="PRO135", fix="create it, or change `user` and `user_group`"
         ) from error
-    if euid == 0:
-        return
-    field = "user" if uid != euid else "user_group" if gid != os.getegid() else ""
+    euid = os.geteuid()
+    field = "" if rights.user else "user" if uid != euid else "user_group" if gid != os.getegid() else ""
     if field:
         raise StalledError(
             f"`{field}` {getattr(run_as, field)} needs a Lehr that runs as root",
             code="PRO136",
-            why=f"it runs with uid {euid} and gid {os.getegid()}, and only root can start programs as others",
+            why=f"it runs with uid {euid} and gid {os.getegid()}, without CAP_SETUID and CAP_SETGID",
             fix=f"run Lehr as root, or delete `{field}`",
         )
-    for name, wanted, hard in _raised(run_as):
+    for name, wanted, hard in () if rights.limits else _raised(run_as):
         raise StalledError(
-            f"limits.{name} of {wanted} needs a Lehr that runs as root",
+            f"limits.{name} of {wanted} needs a Lehr that runs as root with CAP_SYS_RESOURCE",
             code="PRO137",
-            why=f"its own hard limit is {hard}, which only root can raise",
-            fix=f"run Lehr as root, or declare at most {hard}",
+            why=f"its own hard limit is {hard}, which it may not raise",
+            fix=f"give Lehr that capability, or declare at most {hard}",
         )
 
 
