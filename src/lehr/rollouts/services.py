@@ -106,6 +106,7 @@ def judged(question: SelectionQuestion, content: bytes) -> Selection:
         hold=_text(answer.hold),
         ask_again_at=answer.ask_again_at,
         notes=tuple(map(_text, answer.notes)),
+        overdue=answer.overdue,
     )
 
 
@@ -137,7 +138,7 @@ def _parsed(content: bytes) -> SelectionAnswer:
 def _require_sound(question: SelectionQuestion, answer: SelectionAnswer) -> None:
     """Raises `RefusedAnswerError` for an answer that contradicts the question, or itself."""
     known = {unit.id for unit in question.units}
-    unknown = [id for id in (*answer.update, *answer.others) if id not in known]
+    unknown = [id for id in (*answer.update, *answer.others, *answer.overdue) if id not in known]
     if unknown:
         raise RefusedAnswerError(
             "the selection names units that it was not given",
@@ -154,6 +155,10 @@ def _require_sound(question: SelectionQuestion, answer: SelectionAnswer) -> None
     if both or (answer.update and answer.hold):
         why = f"both in `update` and in `others`: {listed(both)}" if both else "it has `update` and `hold`"
         raise RefusedAnswerError("the selection contradicts itself", code="ROL108", why=why, fix=_FIX)
+    fresh = {unit.id for unit in question.units if not unit.updated}
+    if fresh.intersection(answer.overdue):
+        why = f"in `overdue`, and not updated: {listed(sorted(fresh.intersection(answer.overdue)))}"
+        raise RefusedAnswerError("the selection contradicts the question", code="ROL121", why=why, fix=_FIX)
     if answer.ask_again_at is not None and answer.ask_again_at <= question.now:
         raise RefusedAnswerError(
             "the selection asks to be asked again in the past",

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from lehr.sdk.target_selection import Amount, Seconds, Unit, count_of
+from lehr.sdk.target_selection import MOST_SECONDS, Amount, Seconds, Unit, count_of
 
-__all__ = ["Amount", "Seconds", "Unit", "count_of"]
+__all__ = ["MOST_SECONDS", "Amount", "Seconds", "Unit", "count_of"]

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from lehr.cel import NoAnswerError, compile_expression
-from lehr.rollouts.units import Amount, Seconds, Unit, count_of
+from lehr.rollouts.units import MOST_SECONDS, Amount, Seconds, Unit, count_of
 
 ORDER_VARIABLES = ("id", "labels")
 
@@ -43,6 +43,8 @@ class TargetSelection(msgspec.Struct, frozen=True, forbid_unknown_fields=True, o
         waves: in their order. Units that none of them takes are not updated.
         order: a CEL expression over `id` and `labels`: units with smaller values come first. By id if empty.
         at_most: units that may be updated and not validated at the same time; any number if None.
+        deadline_seconds: in which an updated unit must be validated, besides its soak. After that, the
+            rollout holds.
         new: whether new units take part in waves, or wait until some other unit is validated.
     """
 
@@ -50,6 +52,7 @@ class TargetSelection(msgspec.Struct, frozen=True, forbid_unknown_fields=True, o
     order: str = ""
     at_most: Amount | None = None
     new: Literal["in_wave", "after_first_pass"] = "in_wave"
+    deadline_seconds: Annotated[float, msgspec.Meta(gt=0, le=MOST_SECONDS)] = 86_400.0
 
 
 class Assigned(msgspec.Struct, frozen=True):
@@ -60,6 +63,7 @@ class Assigned(msgspec.Struct, frozen=True):
         matching: units with its labels.
         units: those that belong to it, updated ones first.
         missing: units that it lacks, because the others cannot be pushed now.
+        held: units with its labels that cannot be pushed, each with its reason.
     """
 
     number: int
@@ -67,6 +71,7 @@ class Assigned(msgspec.Struct, frozen=True):
     matching: int
     units: tuple[Unit, ...]
     missing: int
+    held: tuple[str, ...] = ()
 
 
 def _unlimited() -> None:
@@ -132,5 +137,6 @@ def assigned(
             free = [unit for unit in free if unit.updated or not unit.held]
         units = tuple(free[:room])
         taken.update(unit.id for unit in units)
-        found.append(Assigned(number, wave, len(matching), units, room - len(units)))
+        held = tuple(f"{unit.id} ({unit.held})" for unit in matching if unit.held and not unit.updated)
+        found.append(Assigned(number, wave, len(matching), units, room - len(units), held))
     return found

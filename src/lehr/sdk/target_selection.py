@@ -37,6 +37,8 @@ class Unit(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         updated_at: since when it has the new content, in seconds since the epoch; None if it does not.
         validated_at: since when that is known to be good.
         exposure_seconds: how long it has been good so far. Time without a look does not count.
+        paused_seconds: time since its update that does not count towards a deadline, such as that of a closed
+            calendar.
         held: why it cannot be pushed now, such as a pin; empty if it can.
         new: it has no content yet, so nothing of it runs.
     """
@@ -46,6 +48,7 @@ class Unit(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     updated_at: Seconds | None = None
     validated_at: Seconds | None = None
     exposure_seconds: Seconds = 0.0
+    paused_seconds: Seconds = 0.0
     held: str = ""
     new: bool = False
 
@@ -93,6 +96,7 @@ class SelectionQuestion(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
     def candidates(self) -> list[Unit]:
         """The units that may be updated now, by id."""
         passed = any(unit.validated and not unit.new for unit in self.units)
+        passed = passed or all(unit.new for unit in self.units)
         waiting = self.selection.get("new") == "after_first_pass" and not passed
         free = [unit for unit in self.units if not unit.updated and not unit.held]
         return sorted((unit for unit in free if not (waiting and unit.new)), key=lambda unit: unit.id)
@@ -110,6 +114,7 @@ class SelectionAnswer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
         wave: number of the wave under way, from 1; 0 without waves, or once all are over.
         waves: how many there are.
         notes: further remarks for people.
+        overdue: ids of updated units that have not passed within their time.
     """
 
     update: tuple[str, ...] = ()
@@ -120,6 +125,7 @@ class SelectionAnswer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     wave: Annotated[int, msgspec.Meta(ge=0)] = 0
     waves: Annotated[int, msgspec.Meta(ge=0)] = 0
     notes: Annotated[tuple[str, ...], msgspec.Meta(max_length=100)] = ()
+    overdue: tuple[str, ...] = ()
 
 
 class TargetSelector(abc.ABC):

@@ -81,7 +81,7 @@ def test_a_wave_lasts_until_its_units_are_validated_and_soaked() -> None:
     first, *rest = units("a", "b")
     updated = replace(first, updated_at=NOW)
     answer = select(CANARY, [updated, *rest], NOW)
-    assert (answer.update, answer.wave, answer.ask_again_at) == ((), 1, None)
+    assert (answer.update, answer.wave, answer.ask_again_at) == ((), 1, NOW + 60.0 + 86_400.0)
     assert answer.others["b"] == "it is in wave 2, and wave 1 is under way"
     soaking = select(CANARY, [passed(first, 20.0), *rest], NOW)
     assert (soaking.update, soaking.ask_again_at) == ((), NOW + 40.0)
@@ -121,7 +121,7 @@ def test_a_wave_that_can_push_nothing_holds(units_of_wave: int | None) -> None:
     found = [*units("d", labels={"stage": "dev"}, held="it is pinned"), *units("p")]
     answer = select(selection, found, NOW)
     assert (answer.update, answer.done) == ((), False)
-    assert answer.hold == "no unit that wave 1 takes can be pushed now"
+    assert answer.hold == "no unit that wave 1 takes can be pushed now: d (it is pinned)"
 
 
 def test_units_that_no_wave_takes_are_named() -> None:
@@ -143,7 +143,41 @@ def test_a_unit_that_joins_does_not_become_a_second_canary() -> None:
 def test_one_unit_has_no_canary() -> None:
     answer = select(CANARY, units("a"), NOW)
     assert answer.update == ("a",)
-    assert answer.notes == ("there is one unit, so none can go before the others",)
+    assert answer.notes == ("no canary is possible: only one unit can be pushed, so it is judged absolutely",)
+    pinned = [*units("a"), *units("b", held="it is pinned")]
+    assert select(CANARY, pinned, NOW).notes == answer.notes
+    assert finish(CANARY, units("a"))[0] == [("a",)]
+
+
+def test_a_last_wave_without_controls_is_named() -> None:
+    found = [passed(Unit(id="a")), *units("b")]
+    answer = select(CANARY, found, NOW)
+    assert answer.notes == ("after wave 2, no unit is left to compare with: it is judged absolutely",)
+    assert select(CANARY, [*found, *units("c", held="it is pinned")], NOW).notes == ()
+
+
+def test_a_unit_that_does_not_pass_within_its_deadline_holds_the_rollout() -> None:
+    late = replace(CANARY, deadline_seconds=100.0, at_most=2)
+    found = [replace(Unit(id="a"), updated_at=NOW), *units("b")]
+    assert select(late, found, NOW).ask_again_at == NOW + 160.0
+    assert select(late, found, NOW + 159.0).hold == ""
+    answer = select(late, found, NOW + 160.0)
+    assert (answer.update, answer.overdue, answer.done) == ((), ("a",), False)
+    assert answer.hold == "a did not pass within the deadline of wave 1"
+    paused = [replace(found[0], paused_seconds=50.0), *found[1:]]
+    assert select(late, paused, NOW + 160.0).ask_again_at == NOW + 210.0
+    again = [passed(found[0]), *found[1:]]
+    assert select(late, again, NOW + 900.0).update == ("b",)
+
+
+def test_while_a_unit_is_overdue_no_other_is_updated() -> None:
+    late = TargetSelection(deadline_seconds=100.0, at_most=2)
+    found = [replace(Unit(id="a"), updated_at=NOW - 100.0), *units("b", "c")]
+    assert select(late, found, NOW - 1.0).update == ("b",)
+    answer = select(late, found, NOW)
+    assert (answer.update, answer.overdue) == ((), ("a",))
+    assert answer.others["b"] == "a did not pass within the deadline of wave 1"
+    assert answer.ask_again_at is None
 
 
 def test_new_units_follow_the_first_pass() -> None:
@@ -151,6 +185,11 @@ def test_new_units_follow_the_first_pass() -> None:
     found = [*units("a", new=True), *units("b", "c")]
     assert finish(later, found)[0] == [("b",), ("a", "c")]
     assert finish(CANARY, found)[0] == [("a",), ("b", "c")]
+
+
+def test_where_all_units_are_new_none_of_them_waits_for_another() -> None:
+    later = replace(CANARY, new="after_first_pass")
+    assert finish(later, units("a", "b", new=True))[0] == [("a",), ("b",)]
 
 
 def test_without_units_there_is_nothing_to_wait_for() -> None:
