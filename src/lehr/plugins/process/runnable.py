@@ -67,7 +67,7 @@ def _given(replica: Replica) -> dict[str, str]:
 
 
 class Rights(NamedTuple):
-    """What programs may do that this process starts.
+    """Rights of the programs that this process starts.
 
     Attributes:
         user: become another user, with other groups.
