@@ -24,11 +24,13 @@ class RenderError(Exception):
 
     Attributes:
         at: the position in it, or in one that it includes.
+        missing: True if a value is missing.
     """
 
-    def __init__(self, why: str, at: Position) -> None:
+    def __init__(self, why: str, at: Position, *, missing: bool = False) -> None:
         super().__init__(why)
         self.at = at
+        self.missing = missing
 
 
 class Renderer:
@@ -69,7 +71,8 @@ class Renderer:
             at = self._position(error) or Position(template)
             ours = isinstance(error, jinja2.TemplateError)
             why = f"{error}" if ours else f"{type(error).__name__}: {error}"
-            raise RenderError(why, self._with_column(at, error)) from error
+            missing = isinstance(error, jinja2.UndefinedError)
+            raise RenderError(why, self._with_column(at, error), missing=missing) from error
 
     def _position(self, error: Exception) -> Position | None:
         """The innermost line of a template in a traceback: Jinja2 puts the lines of templates there."""

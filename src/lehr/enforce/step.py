@@ -280,7 +280,7 @@ def _obstacle(state: State) -> tuple[Condition, float | None] | None:
         # The message has the digest: an approval is for the diff that was recorded last.
         what = f"{diff.summary()} (diff {short(diff.digest())})"
         message = f"{what}: this push destroys data that cannot be restored"
-        unblock = f"run `lehr approve {view.key.id}`"
+        unblock = f"run `lehr approve {view.key.id} --reason TEXT`"
         return Condition(Status.WAITING, Reason.APPROVAL_NEEDED, message, unblock), None
     return None
 
@@ -559,7 +559,7 @@ def _not_admitted(state: State, event: NotAdmitted) -> StepResult:
         delay = None if until is None else max(0.0, until - view.now)
         unblock = "wait until the limit has room, or raise it"
         if refused.reason == Reason.APPROVAL_MISSING:
-            unblock = f"run `lehr approve {view.key.id}`"
+            unblock = f"run `lehr approve {view.key.id} --reason TEXT`"
         condition = Condition(Status.WAITING, refused.reason, refused.message, unblock)
         return conclude(state, condition, delay=delay)
     if refused.reason in _MUST_NOT_CHANGE:

@@ -47,14 +47,14 @@ class _Templates:
         try:
             return self._renderer.render(template, values)
         except RenderError as error:
+            missing = "pass the value; `{{ x | default('') }}` permits that it is missing"
             raise UnreadableFileError(
                 [
                     Diagnostic(
                         code="GEN039",
                         what=f"the template {template} cannot be rendered",
                         why=str(error),
-                        fix="fix the template, or pass the value; "
-                        "`{{ x | default('') }}` permits that it is missing",
+                        fix=missing if error.missing else "fix the template",
                         subject=template,
                         at=error.at,
                     )

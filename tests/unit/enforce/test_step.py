@@ -502,7 +502,7 @@ def test_a_push_that_would_rest_on_damage_stalls_and_names_it() -> None:
 def test_a_missing_approval_is_what_unblocks() -> None:
     asking, _ = after(checking(), ALLOWED)
     _, effects = after(asking, NotAdmitted(Refused(Reason.APPROVAL_MISSING, "m")))
-    assert condition(effects).unblock == "run `lehr approve a`"
+    assert condition(effects).unblock == "run `lehr approve a --reason TEXT`"
 
 
 @pytest.mark.parametrize(

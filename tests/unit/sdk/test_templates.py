@@ -60,6 +60,7 @@ def test_what_cannot_be_rendered_is_an_error_with_its_place(text: str, at: str, 
     (found,) = caught.value.diagnostics
     assert (found.code, str(found.at)) == ("GEN039", at)
     assert why in found.why
+    assert ("default(" in found.fix) is ("undefined" in why or "attribute" in why)
     assert items == []
 
 
