@@ -10,6 +10,7 @@ judge. Out: at each look PASS, FAIL or INCONCLUSIVE, with the evidence for each 
 | `evidence` | e-processes for the ratio of two rates, and for a single rate |
 | `spread` | how much replicas differ that have nothing wrong, and the margin that absorbs it |
 | `outliers` | what remains without the worst replica, and without a burst of another |
+| `group` | the counts of one metric in a group of replicas |
 | `metric` | one metric: its evidence after each look |
 | `judge` | all metrics: the verdict |
 | `recording` | samples from CSV |

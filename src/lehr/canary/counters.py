@@ -8,7 +8,7 @@ from lehr.canary.look import Look, ReplicaCounts, Sample
 
 
 class _Part:
-    """Counts of a replica since the last look, during its warm-up or after it."""
+    """Counts of a replica since the last look, all over the same time."""
 
     __slots__ = ("counts", "seconds")
 
@@ -24,30 +24,49 @@ class _Part:
 
 
 class _Replica:
-    """The last sample of a replica, and what it counted since the last look."""
+    """The last sample of a replica, and what it counted since the last look.
 
-    __slots__ = ("first", "last", "later", "values", "warmup")
+    Attributes:
+        parts: during its warm-up and after it, and for each set of counters that it had.
+        counters: how often that set changed.
+    """
+
+    __slots__ = ("counters", "first", "last", "parts", "values")
 
     def __init__(self, sample: Sample) -> None:
         self.first = self.last = sample.time
         self.values = dict(sample.values)
-        self.warmup, self.later = _Part(), _Part()
+        self.parts: dict[tuple[bool, int], _Part] = {}
+        self.counters = 0
+
+    def add(self, grown: Mapping[str, float], seconds: float, warmup: float) -> None:
+        """Count an interval that begins at the last sample."""
+        key = self.last < self.first + warmup, self.counters
+        part = self.parts.get(key)
+        if part is None:
+            part = self.parts[key] = _Part()
+        part.add(grown, seconds)
+
+    def begin(self, sample: Sample) -> None:
+        """Count from this sample on."""
+        self.counters += sample.values.keys() != self.values.keys()
+        self.last = sample.time
+        self.values = dict(sample.values)
 
     def taken(self, group: str, name: str) -> Iterator[ReplicaCounts]:
         """The parts of a look."""
-        if self.warmup.seconds:
-            yield ReplicaCounts(group, name, self.warmup.seconds, self.warmup.counts, warmup=True)
-            self.warmup = _Part()
-        if self.later.seconds:
-            yield ReplicaCounts(group, name, self.later.seconds, self.later.counts)
-            self.later = _Part()
+        parts, self.parts = self.parts, {}
+        for (warmup, _), part in parts.items():
+            yield ReplicaCounts(group, name, part.seconds, part.counts, warmup=warmup)
 
 
 class LookRecorder:
     """Collects samples, and turns them into looks.
 
     A replica's first sample only shows where its counters begin. Intervals that begin during the warm-up are
-    recorded apart; those that are longer than the longest gap do not count.
+    recorded apart; those that are longer than the longest gap do not count. Nor do those for which a counter
+    is missing at one end: what the others counted would be compared with nothing. A sample without a counter
+    that the replica had before is left out until that gap has passed.
     """
 
     def __init__(self, warmup: float, longest_gap: float) -> None:
@@ -66,16 +85,19 @@ class LookRecorder:
         if seconds <= 0:
             return
         before, values = replica.values, sample.values
-        grown = {name: value - before[name] for name, value in values.items() if name in before}
+        if seconds <= self._longest_gap:
+            if not before.keys() <= values.keys():
+                return
+            if before.keys() == values.keys():
+                replica.add(self._growth(before, values), seconds, self._warmup)
+        replica.begin(sample)
+
+    def _growth(self, before: Mapping[str, float], values: Mapping[str, float]) -> Mapping[str, float]:
+        grown = {name: value - before[name] for name, value in values.items()}
         if grown and min(grown.values()) < 0:
             self._restarts += 1
-            grown = _since_restart(values, grown)
-            before.clear()
-        if seconds <= self._longest_gap:
-            warm = replica.last >= replica.first + self._warmup
-            (replica.later if warm else replica.warmup).add(grown, seconds)
-        replica.last = sample.time
-        before.update(values)
+            return _since_restart(values, grown)
+        return grown
 
     def look(self, at: float) -> Look:
         """Take a look: everything that was counted since the previous one."""

@@ -31,7 +31,7 @@ class ReplicaCounts(msgspec.Struct, frozen=True):
 
     Attributes:
         seconds: how much of that time its samples cover.
-        warmup: whether it had just started. A look may have both a part with and a part without.
+        warmup: whether it had just started. A look may have several parts of a replica.
     """
 
     group: str

@@ -9,10 +9,11 @@ from typing import NamedTuple
 
 from lehr.canary.definition import Columns, Judge, Metric
 from lehr.canary.evidence import RatioLikelihood, rarer, shown
-from lehr.canary.look import CANARY, CONTROL, Look, ReplicaCounts
+from lehr.canary.group import Group, Row, row_of
+from lehr.canary.look import CANARY, CONTROL, Look
 from lehr.canary.outliers import without_outliers
 from lehr.canary.spread import Bursts, ReplicaTotals, Spread, Swing, Swings, spread_of
-from lehr.canary.verdict import GroupTotals, MetricVerdict, Outcome
+from lehr.canary.verdict import MetricVerdict, Outcome
 
 _START_EVERY = 8
 """Looks. A regression that begins later would have to outweigh all the good looks before it; so evidence is
@@ -34,48 +35,6 @@ _FEW_DEGREES = 3
 
 _STALE_AFTER = 2
 """Looks without data of one group while the other has some."""
-
-
-class _Group:
-    """Totals of a group."""
-
-    __slots__ = ("events", "exposure", "replicas", "seconds", "unseen")
-
-    def __init__(self) -> None:
-        self.events = self.exposure = self.seconds = 0.0
-        self.replicas: dict[str, ReplicaTotals] = {}
-        self.unseen = 0
-
-    def add(self, rows: Sequence[_Row], events: float, exposure: float, other_rate: float) -> None:
-        """Take a look in which both groups have data."""
-        self.events += events
-        self.exposure += exposure
-        self.seconds += max(row.seconds for row in rows)
-        for row in rows:
-            totals = self.replicas.setdefault(row.replica, ReplicaTotals())
-            totals.events += row.events
-            totals.expected += events * row.exposure / exposure
-            totals.exposure += row.exposure
-            totals.baseline += row.exposure * other_rate
-
-    def copy(self) -> dict[str, ReplicaTotals]:
-        return {name: item.copy() for name, item in self.replicas.items()}
-
-    def since(self, former: dict[str, ReplicaTotals]) -> list[ReplicaTotals]:
-        return [item.since(former.get(name)) for name, item in self.replicas.items()]
-
-    def totals(self) -> GroupTotals:
-        rate = self.events / self.exposure if self.exposure else None
-        return GroupTotals(len(self.replicas), self.events, self.exposure, self.seconds, rate)
-
-
-class _Row(NamedTuple):
-    """The metric of one replica in one look."""
-
-    replica: str
-    seconds: float
-    events: float
-    exposure: float
 
 
 class _Start(NamedTuple):
@@ -126,7 +85,7 @@ class MetricEvidence:
         self._margin = max(judge.warmup_margin if warmup else 1.0, judge.margin_of(metric))
         self._negligible = judge.negligible_of(metric) if metric.worse == "higher" else 0.0
         self._likelihood = RatioLikelihood(self._margin)
-        self._canary, self._control = _Group(), _Group()
+        self._canary, self._control = Group(), Group()
         self._surplus = 0.0
         self._weighted = [0.0, 0.0]
         self._compared = 0
@@ -161,27 +120,27 @@ class MetricEvidence:
             (self._canary, canaries, controls),
             (self._control, controls, canaries),
         ):
-            group.unseen = 0 if rows else group.unseen + bool(others)
+            group.see(rows, look.at, bool(others), self._judge.longest_gap_seconds)
         if canaries and controls:
             self._compare(canaries, controls)
         outcome = self._judged()
         if outcome is not self.outcome:
             self._decided = None if outcome is Outcome.INCONCLUSIVE else (outcome, look.at)
 
-    def _rows(self, look: Look, group: str) -> list[_Row]:
+    def _rows(self, look: Look, group: str) -> list[Row]:
         """The replicas of a group that were measured and had something to count.
 
         The warm-up of canaries is compared with all controls: these have usually run for long.
         """
         any_time = self._of_warmup and group == CONTROL
         rows = (
-            _row(item, self.columns)
+            row_of(item, self.columns)
             for item in look.replicas
             if item.group == group and (any_time or item.warmup is self._of_warmup)
         )
         return [row for row in rows if row is not None and row.exposure > 0]
 
-    def _compare(self, canaries: Sequence[_Row], controls: Sequence[_Row]) -> None:
+    def _compare(self, canaries: Sequence[Row], controls: Sequence[Row]) -> None:
         if self._compared and self._compared % _START_EVERY == 0:
             self._start()
         self._compared += 1
@@ -302,6 +261,10 @@ class MetricEvidence:
         for name, group in ((CANARY, self._canary), (CONTROL, self._control)):
             if group.unseen >= _STALE_AFTER:
                 return f"{name} replicas have had no new `{self.columns.of}` for {group.unseen} looks"
+        present = len(self._canary.last)
+        if 2 * present < self._canary.most:
+            names = " and ".join(f"`{name}`" for name in self.columns.names())
+            return f"only {present} of {self._canary.most} canary replicas have new {names}"
         for name, group in ((CANARY, self._canary), (CONTROL, self._control)):
             if not group.exposure:
                 return f"there is no time with data of both groups: `{' '.join(self.columns.names())}`"
@@ -315,6 +278,8 @@ class MetricEvidence:
                     f"samples of {name} cover {group.seconds:,.0f} s, "
                     f"less than the minimum of {self._judge.minimum_seconds:,.0f} s"
                 )
+            if group.events > group.exposure:
+                return f"{name} has more events than `{self.columns.of}`: is one of them in another unit?"
         return ""
 
     def verdict(self) -> MetricVerdict:
@@ -363,20 +328,6 @@ class MetricEvidence:
         bounds = "not bounded above" if high == math.inf else f"between {low:.2f} and {high:.2f}"
         below, above = self._pass_margin(), self._failing.margin
         return f"the ratio is {bounds}; to pass it must be below {below:.3g}, to fail above {above:.3g}"
-
-
-def _row(item: ReplicaCounts, columns: Columns) -> _Row | None:
-    """The metric of a replica; None if one of its counters was not measured."""
-    counts = item.counts
-    exposure = counts.get(columns.of)
-    if exposure is None:
-        return None
-    if columns.events is not None:
-        events = counts.get(columns.events)
-    else:
-        below = counts.get(columns.below or "")
-        events = None if below is None else max(0.0, exposure - below)
-    return None if events is None else _Row(item.replica, item.seconds, events, exposure)
 
 
 def _step(number: int) -> int:

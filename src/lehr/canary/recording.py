@@ -13,18 +13,26 @@ import csv
 import itertools
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
 from lehr.base.diagnostics import Diagnostic, Position, Severity, file_problem
 from lehr.base.documents import MAX_PROBLEMS
+from lehr.canary.definition import buckets
 from lehr.canary.look import CANARY, CONTROL, Sample
 
 FIRST_COLUMNS = ("time", "group", "replica")
 _HEADER = "time,group,replica,requests,errors"
 _CELL = re.compile(r'(?:"(?:[^"]|"")*"|[^,\n]*)(?:,|$)')
-_LATEST = 1e12  # seconds: larger values are milliseconds or nanoseconds
+_LATEST = 1e11  # seconds, in the year 5138: larger values are milliseconds or nanoseconds
+_LARGEST = 1e15  # beyond it, a float does not count every event
+_FALLS = 0.2
+"""Part of a replica's samples at which a counter may be smaller than before: more are not restarts."""
+_FEWEST_FALLS = 4
+_INEXACT, _INEXACT_BY = 1.01, 10
+"""By how much a bucket may exceed a wider one, as a factor and a number: both are not read at once."""
 
 
 class Recording(msgspec.Struct, frozen=True):
@@ -78,17 +86,20 @@ def read_recording(file: str, lines: Iterable[str]) -> Recording:
     reader = _Reader(file)
     rows = csv.reader(reader.lines(lines), strict=True)
     samples: list[Sample] = []
+    at: list[int] = []
     header: list[str] = []
     try:
         header = [name.strip() for name in next(rows, [])]
         _check_header(reader, header)
         if not reader.problems:
-            _read_rows(reader, rows, header, samples)
+            _read_rows(reader, rows, header, samples, at)
     except csv.Error as error:
         reader.problem("CAN003", None, f"it is not CSV: {error}", "quote cells as CSV does")
     if not reader.problems:
-        samples.sort(key=lambda sample: sample.time)
+        order = sorted(range(len(samples)), key=lambda index: samples[index].time)
+        samples = [samples[index] for index in order]
         reader.problems += _doubts(file, samples)
+        reader.problems += _falls(file, samples, [at[index] for index in order])
     counters = tuple(name for name in header if name not in FIRST_COLUMNS)
     return Recording(counters, tuple(samples), tuple(reader.problems))
 
@@ -107,10 +118,15 @@ def _check_header(reader: _Reader, header: Sequence[str]) -> None:
 
 
 def _read_rows(
-    reader: _Reader, rows: Iterator[Sequence[str]], header: Sequence[str], samples: list[Sample]
+    reader: _Reader,
+    rows: Iterator[Sequence[str]],
+    header: Sequence[str],
+    samples: list[Sample],
+    lines: list[int],
 ) -> None:
     time, group, replica = (header.index(name) for name in FIRST_COLUMNS)
     counters = [(index, name) for index, name in enumerate(header) if name not in FIRST_COLUMNS]
+    histograms = [list(bounds.values()) for bounds in buckets(header).values()]
     names: dict[str, str] = {}  # shared, so that a day of samples needs less memory
     for row in rows:
         if not row:
@@ -125,13 +141,16 @@ def _read_rows(
         at = _number(row[time])
         if at is None or not 0 <= at < _LATEST:
             what = f"`{_short(row[time])}` is not a time in Unix seconds"
-            reader.problem("CAN004", time, what, "write it like 1767225600 or 1767225600.5")
+            unit = "divide milliseconds by 1,000" if at is not None and at >= _LATEST else ""
+            reader.problem("CAN004", time, what, unit or "write it like 1767225600 or 1767225600.5")
         if row[group].strip() not in (CANARY, CONTROL):
             what = f"`{_short(row[group])}` is not a group"
             reader.problem("CAN005", group, what, f"write `{CANARY}` or `{CONTROL}`")
         if not row[replica].strip():
             reader.problem("CAN006", replica, "the replica has no name", "name each replica")
         values = _values(reader, row, counters)
+        _check_buckets(reader, values, histograms, header)
+        lines.append(reader.number)
         name = row[replica].strip()
         samples.append(Sample(at or 0.0, row[group].strip(), names.setdefault(name, name), values))
 
@@ -146,12 +165,52 @@ def _values(reader: _Reader, row: Sequence[str], counters: Sequence[tuple[int, s
             if not text.strip():
                 continue
             value = -1.0
-        if 0 <= value < math.inf and "_" not in text:
+        if 0 <= value <= _LARGEST and "_" not in text:
             values[name] = value
         elif not math.isnan(value):
             what = f"`{_short(text)}` is not a value of the counter `{name}`"
-            reader.problem("CAN007", index, what, "write a number that is not negative, or leave it empty")
+            reader.problem("CAN007", index, what, "write a number from 0 to 1e15, or leave it empty")
     return values
+
+
+def _check_buckets(
+    reader: _Reader, values: Mapping[str, float], histograms: Sequence[Sequence[str]], header: Sequence[str]
+) -> None:
+    """Each bucket has everything that the narrower ones have."""
+    for names in histograms:
+        for narrow, wide in itertools.pairwise(names):
+            most = values.get(wide, math.inf) * _INEXACT + _INEXACT_BY
+            if values.get(narrow, 0.0) > most:
+                what = f"`{narrow}` is larger than `{wide}`: the buckets are not cumulative"
+                fix = "in each bucket, count everything up to its bound, as Prometheus does"
+                reader.problem("CAN015", header.index(narrow), what, fix)
+                return
+
+
+def _falls(file: str, samples: Sequence[Sample], lines: Sequence[int]) -> Iterator[Diagnostic]:
+    """Counters that fall too often to be cumulative, in most replicas: rates per second, or gauges."""
+    seen: dict[tuple[str, str], Mapping[str, float]] = {}
+    number: Counter[tuple[str, str]] = Counter()
+    falls: defaultdict[str, Counter[tuple[str, str]]] = defaultdict(Counter)
+    first: dict[str, int] = {}
+    for sample, line in zip(samples, lines, strict=True):
+        key = sample.group, sample.replica
+        before = seen.get(key)
+        if before is not None:
+            number[key] += 1
+            for name, value in sample.values.items():
+                if value < before.get(name, 0.0):
+                    falls[name][key] += 1
+                    first.setdefault(name, line)
+        seen[key] = sample.values
+    for name, found in falls.items():
+        often = [key for key, count in found.items() if count >= max(_FEWEST_FALLS, _FALLS * number[key])]
+        if 2 * len(often) > len(seen):
+            what = f"`{name}` is not a cumulative counter: it falls at {found.total()} samples"
+            fix = (
+                "write the total since the start of the replica, not a rate or a gauge; or delete the column"
+            )
+            yield file_problem("CAN014", Position(file, first[name]), what=what, fix=fix)
 
 
 def _doubts(file: str, samples: Sequence[Sample]) -> Iterator[Diagnostic]:

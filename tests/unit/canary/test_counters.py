@@ -39,7 +39,7 @@ def test_all_counters_of_a_replica_restart_together() -> None:
     look = recorded(
         sample(0, requests=1000, errors=5), sample(15, requests=50), sample(30, requests=60, errors=2)
     )
-    assert counts(look)["a"] == {"requests": 60}, "where errors began is not known"
+    assert counts(look)["a"] == {"requests": 60, "errors": 2}, "the sample without errors is left out"
 
 
 def test_a_counter_that_cannot_have_restarted_has_not() -> None:
@@ -49,8 +49,24 @@ def test_a_counter_that_cannot_have_restarted_has_not() -> None:
 
 
 def test_a_missing_counter_is_unknown_and_not_zero() -> None:
-    look = recorded(sample(0, requests=100, errors=1), sample(15, requests=200), sample(30, requests=300))
-    assert counts(look) == {"a": {"requests": 200}}
+    """All counters are counted over the same time: a rate needs both of its counters."""
+    whole = sample(0, requests=100, errors=1), sample(45, requests=400, errors=9)
+    partial = sample(15, requests=200), sample(30, requests=300)
+    assert counts(recorded(whole[0], *partial, whole[1])) == {"a": {"requests": 300, "errors": 8}}
+    assert counts(recorded(whole[0], *partial)) == {}
+    late = recorded(whole[0], *partial, sample(45, requests=500), longest_gap=20)
+    assert counts(late) == {"a": {"requests": 200}}, "it is gone: from 30 s on, the others count again"
+
+
+def test_a_counter_that_appears_begins_there() -> None:
+    look = recorded(sample(0, requests=100), sample(15, requests=200), sample(30, requests=300, errors=7))
+    assert counts(look) == {"a": {"requests": 100}}
+    look = recorded(
+        *(sample(15 * n, requests=100 * n) for n in range(2)),
+        *(sample(15 * n, requests=100 * n, errors=n) for n in range(2, 5)),
+    )
+    parts = [dict(item.counts) for item in look.replicas]
+    assert parts == [{"requests": 100}, {"requests": 200, "errors": 2}]
 
 
 def test_a_replica_without_a_new_sample_is_not_in_the_look() -> None:

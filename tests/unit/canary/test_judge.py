@@ -418,3 +418,56 @@ def test_bursts_in_all_canaries_are_a_bad_version() -> None:
         with_bursts(item, dict.fromkeys("012", always), 4) for item in looks(27, requests=6000, count=30)
     )
     assert found.verdict is Outcome.FAIL
+
+
+def without(history: Iterable[Look], replicas: set[str], since: int, counter: str = "") -> list[Look]:
+    """Some canaries are gone after some looks, or one of their counters."""
+    changed = []
+    for number, item in enumerate(history):
+        rows = []
+        for row in item.replicas:
+            gone = number >= since and row.group == CANARY and row.replica in replicas
+            if not gone:
+                rows.append(row)
+            elif counter:
+                left = {name: value for name, value in row.counts.items() if name != counter}
+                rows.append(msgspec.structs.replace(row, counts=left))
+        changed.append(Look(item.at, tuple(rows)))
+    return changed
+
+
+@pytest.mark.parametrize("counter", ["", "errors"])
+def test_most_canaries_must_have_data_to_pass(counter: str) -> None:
+    history = list(looks(28, requests=6000))
+    assert verdict(without(history, {"0"}, 10, counter)).verdict is Outcome.PASS
+    found = verdict(without(history, {"0", "1"}, 30, counter))
+    assert found.verdict is Outcome.INCONCLUSIVE
+    assert "only 1 of 3" in found.reason or "only 1 of 3" in found.metrics[0].reason
+
+
+def test_more_events_than_requests_do_not_pass() -> None:
+    """Requests in thousands, for example."""
+    history = [
+        Look(
+            item.at,
+            tuple(
+                msgspec.structs.replace(row, counts={**row.counts, "errors": row.counts["errors"] * 1000})
+                for row in item.replicas
+            ),
+        )
+        for item in looks(29)
+    ]
+    found = verdict(history)
+    assert found.verdict is Outcome.INCONCLUSIVE
+    assert "unit" in found.metrics[0].reason
+
+
+def test_a_bucket_that_exceeds_all_observations_is_not_measured() -> None:
+    def wrong(item: Look) -> Look:
+        rows = (
+            msgspec.structs.replace(row, counts={"requests": 100.0, "latency_le_0.25": 300.0})
+            for row in item.replicas
+        )
+        return Look(item.at, tuple(rows))
+
+    assert verdict(map(wrong, looks(30)), Judge()).verdict is Outcome.INCONCLUSIVE

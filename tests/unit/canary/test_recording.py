@@ -58,6 +58,7 @@ def test_empty_lines_and_quotes_are_csv() -> None:
         (HEADER + "soon,canary,a,10,1\n", ["CAN004 metrics.csv:2:1"]),
         (HEADER + "nan,canary,a,10,1\n", ["CAN004 metrics.csv:2:1"]),
         (HEADER + "1767225600000,canary,a,10,1\n", ["CAN004 metrics.csv:2:1"]),
+        (HEADER + "100,canary,a,1e16,1e308\n", ["CAN007 metrics.csv:2:14", "CAN007 metrics.csv:2:19"]),
         (HEADER + "100,canaries,a,10,1\n", ["CAN005 metrics.csv:2:5"]),
         (HEADER + "100,canary, ,10,1\n", ["CAN006 metrics.csv:2:12"]),
         (HEADER + "100,canary,a,ten,-1\n", ["CAN007 metrics.csv:2:14", "CAN007 metrics.csv:2:18"]),
@@ -70,6 +71,36 @@ def test_empty_lines_and_quotes_are_csv() -> None:
 )
 def test_every_problem_has_its_place(text: str, expected: list[str]) -> None:
     assert problems(text) == expected
+
+
+def gauge(replica: str, group: str) -> str:
+    """Requests per second instead of requests."""
+    return "".join(f"{100 + 15 * n},{group},{replica},{20 + n % 3},{n}\n" for n in range(30))
+
+
+def test_a_rate_is_not_a_counter() -> None:
+    text = HEADER + gauge("a", "canary") + gauge("b", "control")
+    assert problems(text) == ["CAN014 metrics.csv:5"]
+    assert "requests" in read(text).diagnostics[0].what
+
+
+def test_a_replica_that_restarts_all_the_time_is_not_a_mistake_of_the_file() -> None:
+    steady = "".join(
+        f"{100 + 15 * n},control,{name},{20 * n},{n}\n" for n in range(30) for name in ("b", "c")
+    )
+    assert problems(HEADER + gauge("a", "canary") + steady) == []
+
+
+def test_buckets_have_what_narrower_ones_have() -> None:
+    header = "time,group,replica,latency_le_1,latency_le_0.1,latency_le_inf\n"
+    cumulative = header + "100,canary,a,99,90,100\n100,control,b,999,,1000\n"
+    assert problems(cumulative) == []
+    assert problems(header + "100,canary,a,7,90,3\n100,control,b,1,1,1\n") == ["CAN015 metrics.csv:2:16"]
+
+
+def test_milliseconds_are_named() -> None:
+    [found] = read(HEADER + "1767225600000,canary,a,10,1\n").diagnostics
+    assert "1,000" in (found.fix or "")
 
 
 def test_a_row_that_occurs_twice_is_not_worth_a_warning() -> None:
