@@ -31,6 +31,7 @@ from lehr.model.types import AssetType
 from lehr.model.writes import LiftControl, Publish, SetControl, Write
 from lehr.sdk.check import CheckPlugin
 from lehr.sdk.claims import Claims
+from lehr.sdk.metrics import NO_METRICS, Metrics
 from lehr.sdk.plugin import AssetPlugin, Push, Reader, Traits
 from lehr.sdk.runtime import Runtime
 from lehr.sdk.store import Store
@@ -219,6 +220,7 @@ class Plane:
         wrap: Callable[[Store], Store] = lambda store: store,
         claims: Claims | None = None,
         only: Selector | None = None,
+        metrics: Metrics = NO_METRICS,
     ) -> None:
         self.world = world
         self.clock = clock
@@ -227,7 +229,9 @@ class Plane:
         self.plugin = world.plugin(clock, traits)
         self.chance = Chance(seed)
         self.committer = Committer(self.store, Inline(), clock)
-        runtime = Runtime(PARTITION, self.store, self.registry, clock, self.chance, Slow(clock), only)
+        runtime = Runtime(
+            PARTITION, self.store, self.registry, clock, self.chance, Slow(clock), only, metrics
+        )
         self.enforcer = Enforcer(runtime, self.committer, [self.plugin, *plugins], checks, claims)
         self._committing: asyncio.Task[None] | None = None
 

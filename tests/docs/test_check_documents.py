@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from lehr.base import documents
-from lehr.checks import CHECKS, TYPES, calendar, closed_times, freeze, holidays, rate_limit
+from lehr.checks import CHECKS, TYPES, calendar, closed_times, freeze, holidays, monitor, rate_limit
 from lehr.model.addons import ADDONS, DEPENDS_ON, Rule, VersionNeed
 from lehr.model.asset import id_problem
 from lehr.model.reason import Reason
@@ -88,6 +88,7 @@ def test_every_type_has_an_example() -> None:
                 Reason.RULE_NOT_MET,
             ],
         ),
+        ("monitor", [monitor.Monitor], [Reason.MONITOR_HOLDS, Reason.MONITOR_UNKNOWN]),
         ("rate", [rate_limit.RateLimit], [Reason.RATE_LIMITED]),
     ],
 )

@@ -14,6 +14,7 @@ import msgspec
 
 from lehr.base.digest import canonical
 from lehr.base.pointers import parts_of
+from lehr.checks.durations import seconds_in, shown
 from lehr.checks.governing_assets import Governing
 from lehr.model.asset import Asset, AssetId
 from lehr.model.decision import Reservation, Verdict
@@ -23,8 +24,6 @@ from lehr.model.selector import Selector
 from lehr.model.types import AssetType
 from lehr.sdk.check import CheckPlugin, CheckReader, CheckRequest
 
-_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
-_DURATION = re.compile(r"(\d+[smhd])+")
 _TERM = re.compile(r"type|id|label:.+|(/([^~/]|~[01])*)+")
 
 
@@ -62,10 +61,7 @@ class RateLimit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         Raises:
             ValueError: it cannot be parsed, or is not positive.
         """
-        seconds = float(self.per) if isinstance(self.per, int | float) else _seconds(self.per)
-        if not 0 < seconds < float("inf"):
-            raise ValueError(f"per must be positive, not {self.per!r}")
-        return seconds
+        return seconds_in("per", self.per)
 
 
 RATE_LIMIT_TYPE = AssetType("lehr.RateLimit", RateLimit, governs=True)
@@ -102,7 +98,7 @@ def _verdict(id: AssetId, limit: RateLimit, request: CheckRequest, read: CheckRe
         allow=False,
         reason=Reason.RATE_LIMITED,
         # No running numbers: a turn that waits again must report the same message.
-        message=f"{id} allows {pushes} per {_text(limit.per)}{among}; the limit is used up",
+        message=f"{id} allows {pushes} per {shown(limit.per)}{among}; the limit is used up",
         unblock="wait until the oldest push no longer counts",
         until=frees_at,
     )
@@ -137,15 +133,3 @@ def _path(term: str) -> list[str]:
     if term.startswith("/"):
         return list(parts_of(term))
     return [term]
-
-
-def _seconds(text: str) -> float:
-    if not _DURATION.fullmatch(text):
-        raise ValueError(
-            f"per {text!r} is not a valid duration: write seconds, or text such as 30s, 10m, 1h30m or 1d"
-        )
-    return float(sum(int(part[:-1]) * _UNITS[part[-1]] for part in re.findall(r"\d+[smhd]", text)))
-
-
-def _text(per: float | str) -> str:
-    return per if isinstance(per, str) else f"{per:g}s"

@@ -14,6 +14,7 @@ from lehr.model.attempt import Attempt, Publication
 from lehr.model.control import Control, ControlKind
 from lehr.model.decision import Status, Verdict
 from lehr.model.diff import Change, Diff
+from lehr.model.monitoring import Reading
 from lehr.model.operation import Operation
 from lehr.query.asset_rows import INERT, NO_TURN, Row
 from lehr.query.explain import Explanation, Link, headline
@@ -112,6 +113,20 @@ def _verdict(verdict: Verdict, now: float) -> Iterator[str]:
     yield f"    {mark}  {terminal.printable(f'{verdict.check}: {summary}{until}{override}')}"
     if not verdict.allow and verdict.unblock:
         yield f"            {terminal.printable(verdict.unblock)}"
+    for reading in verdict.readings:
+        yield f"            {terminal.printable(_reading(reading, now))}"
+
+
+def _reading(reading: Reading, now: float) -> str:
+    """`read 12s ago from prometheus: 0.13 for {job="shop"}, must be at most 0.05`."""
+    value = "no value" if reading.value is None else f"{reading.value:g}"
+    if isinstance(reading.value, bool):
+        value = str(reading.value).lower()
+    of = f" for {reading.series}" if reading.series else ""
+    found = (
+        f"{value}{of}, must be {reading.bounds}" if reading.bounds != "no alert fires" else reading.question
+    )
+    return f"read {formatting.ago(reading.at, now)} from {reading.source}: {found}"
 
 
 def differences(

@@ -15,6 +15,7 @@ from lehr.cli import patch_text
 from lehr.cli.command import command
 from lehr.cli.complete import complete_folder_or_selector, complete_selector
 from lehr.cli.main import DIFFERENCES
+from lehr.cli.metrics_file import metrics_option
 from lehr.cli.output import output_option, show_text
 from lehr.cli.pager import no_pager_option
 from lehr.cli.selected_workspace import location_and_selector
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 @patch_text.full_diff_option
 @no_pager_option
 @output_option("text", "json", "yaml")
+@metrics_option
 @workspace_state_option
 def plan(
     location: str | None,
@@ -46,6 +48,7 @@ def plan(
     exit_code: bool,
     full_diff: bool,
     form: str,
+    metrics: Path | None,
     state: Path | None,
 ) -> None:
     """Show what Lehr would change in production for the workspace in DIR. Changes nothing.
@@ -76,7 +79,8 @@ def plan(
     with asyncio.Runner() as runner:
         opened = contextlib.AsyncExitStack()
         try:
-            planner = runner.run(opened.enter_async_context(_planner(Path(directory), state, only)))
+            opening = _planner(Path(directory), state, only, metrics)
+            planner = runner.run(opened.enter_async_context(opening))
             planned = runner.run(planner.plan())
             if only is not None and not planned:
                 raise LehrError(f"no asset is selected by {only}", code="CLI174", fix="see `lehr get assets`")
@@ -104,14 +108,16 @@ def _lines(runner: Runner, planner: Planner, planned: list[Planned], *, full: bo
 
 
 @contextlib.asynccontextmanager
-async def _planner(directory: Path, state: Path | None, only: Selector | None) -> AsyncIterator[Planner]:
+async def _planner(
+    directory: Path, state: Path | None, only: Selector | None, metrics: Path | None
+) -> AsyncIterator[Planner]:
     from lehr import wiring
 
     folder = workspace_state(directory, state)
     generation = wiring.generation(state=folder, keeps=False)
     await generation.begin()  # first of all: it takes as long as everything that is imported here
     try:
-        async with _planner_with(generation, directory, state, only) as planner:
+        async with _planner_with(generation, directory, state, only, metrics) as planner:
             yield planner
     finally:
         await generation.close()
@@ -119,9 +125,15 @@ async def _planner(directory: Path, state: Path | None, only: Selector | None) -
 
 @contextlib.asynccontextmanager
 async def _planner_with(
-    generation: Generation, directory: Path, state: Path | None, only: Selector | None
+    generation: Generation,
+    directory: Path,
+    state: Path | None,
+    only: Selector | None,
+    metrics: Path | None,
 ) -> AsyncIterator[Planner]:
     import asyncio
+
+    from msgspec.structs import replace
 
     from lehr import wiring
     from lehr.base.chance import Chance
@@ -150,15 +162,18 @@ async def _planner_with(
         _require_same(there, tree.partition)
         store = there or opened.enter_context(wiring.empty_store())
         clock = SystemClock()
-        runtime = Runtime(tree.partition, store, tree.registry, clock, Chance(), Inline(), only)
+        deployment = replace(deployment_of(str(directory), state, kind="directory"), metrics=metrics)
+        looks = wiring.looks(deployment, patience=None)
+        runtime = Runtime(tree.partition, store, tree.registry, clock, Chance(), Inline(), only, looks)
         candidate = CandidateIntent(
             store.intent, tree.partition, tree.newest, tree.assets, tree.changes, tree.registry, clock.now()
         )
-        plugins = wiring.plugins(deployment_of(str(directory), state, kind="directory"))
+        plugins = wiring.plugins(deployment)
         try:
             yield Planner(runtime, candidate, plugins, wiring.checks())
         finally:
             await ending
+            await looks.close()
             for plugin in plugins:
                 await plugin.close()
 

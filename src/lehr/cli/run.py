@@ -14,6 +14,7 @@ import click
 from lehr.cli.command import command
 from lehr.cli.complete import complete_folder_or_selector, complete_selector
 from lehr.cli.formatting import duration
+from lehr.cli.metrics_file import metrics_option
 from lehr.cli.run_log import Form, configure_logs, errors_logged, log_options
 from lehr.cli.selected_workspace import is_selector, location_and_selector
 from lehr.cli.serve import server_name_option
@@ -73,6 +74,7 @@ _OF_SELECTORS = re.compile(r"[*=,]")
     envvar="LEHR_HOOK_SECRET",
     help="File with the webhook secret of the git server. Requires --listen. Defaults to LEHR_HOOK_SECRET.",
 )
+@metrics_option
 @click.option(
     "--prune-older-than",
     "retain_seconds",
@@ -105,6 +107,7 @@ def run(
     listen: str | None,
     names: tuple[str, ...],
     hook_secret: Path | None,
+    metrics: Path | None,
     retain_seconds: float,
     retain: int,
     verbose: bool,
@@ -158,6 +161,7 @@ def run(
         path=path,
         poll=poll,
         signed_by=signed_by,
+        metrics=metrics,
         exact=once,
         only=only,
         retain=retain,

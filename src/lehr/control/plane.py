@@ -36,6 +36,7 @@ from lehr.query.run_state import History, Load, RunState
 from lehr.sdk.check import CheckPlugin
 from lehr.sdk.claims import Claims
 from lehr.sdk.generation import Generation
+from lehr.sdk.metrics import NO_METRICS, Metrics
 from lehr.sdk.plugin import AssetPlugin
 from lehr.sdk.runtime import Runtime
 from lehr.sdk.source import Source
@@ -79,6 +80,8 @@ class Parts(msgspec.Struct, frozen=True):
         forget_store: undoes that.
         retention: what a run does not prune; None to prune nothing.
         only: the assets to enforce, as in `lehr.sdk.runtime.Runtime`.
+        metrics: answers questions of checks about production.
+        close_metrics: ends that.
     """
 
     listen: Callable[[CarryOut], Listener]
@@ -102,6 +105,8 @@ class Parts(msgspec.Struct, frozen=True):
     claims: Claims | None = None
     tidying: Tidying | None = None
     only: Selector | None = None
+    metrics: Metrics = NO_METRICS
+    close_metrics: Callable[[], Coroutine[Any, Any, None]] | None = None
 
 
 class NotPublishableError(LehrError):
@@ -149,6 +154,7 @@ class ControlPlane:
             parts.chance,
             parts.store_reading,
             parts.only,
+            parts.metrics,
         )
         self.runtime = runtime
         self._tenure = self._new_tenure()
@@ -437,6 +443,8 @@ class ControlPlane:
         await self._tenure.end(grace)
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=_CLOSE_SECONDS)
+        if self._parts.close_metrics is not None:
+            await _closed("metric sources", self._parts.close_metrics())
         await _closed("generation", self._parts.generation.close())
         for plugin in self._parts.plugins:
             await _closed(type(plugin).__name__, plugin.close())

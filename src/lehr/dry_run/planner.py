@@ -324,7 +324,8 @@ class Planner:
                     event = await slot.lane.status(operation)
                 case RunChecks(view=view, diff=diff, purpose=purpose):
                     self._purposes[slot.key.id] = purpose
-                    reader = TurnCheckReader(view, self._governance, self._neighbours)
+                    metrics = self._runtime.metrics
+                    reader = TurnCheckReader(view, self._governance, self._neighbours, metrics=metrics)
                     verdicts = await ask_all(self._checks, view, diff, purpose, reader)
                     looked_at = tuple(reader.looked_at.items())
                     self._checked[slot.key.id] = Checked(verdicts, "", looked_at)

@@ -131,6 +131,7 @@ class Enforcer:
         self._changing = asyncio.Lock()
         self._tasks: set[asyncio.Task[None]] = set()
         self._broken = asyncio.Event()
+        runtime.metrics.listen(self._metrics_changed)
 
     def _lane(self, plugin: AssetPlugin) -> Lane[Slot]:
         turns = self._turns
@@ -206,6 +207,7 @@ class Enforcer:
     async def stop(self, grace: float = 0.0) -> None:
         """Stop all loops. Pushes that do not finish within `grace` seconds have an unknown outcome."""
         self._wakeups.stopping = True
+        self._runtime.metrics.ignore(self._metrics_changed)
         pushes = [slot for slot in self._wakeups.slots.values() if slot.push is not None]
         if pushes and grace:
             try:
@@ -468,6 +470,9 @@ class Enforcer:
     def wake(self, id: AssetId, cause: str) -> None:
         """Begin a turn of one asset, if it is enforced here."""
         self._wakeups.wake(id, cause)
+
+    def _metrics_changed(self) -> None:
+        self._wakeups.wake_all(self._wakeups.unsettled, "what monitoring has found has changed")
 
     async def _follow_hints(self, lane: Lane[Slot]) -> None:
         async for key in lane.hints():

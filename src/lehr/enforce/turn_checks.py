@@ -18,9 +18,11 @@ from lehr.model.asset import Asset, AssetId
 from lehr.model.control import Control
 from lehr.model.decision import Reservation, Verdict
 from lehr.model.diff import Diff, Goal
+from lehr.model.monitoring import MetricHistory, Question
 from lehr.model.operation import Purpose
 from lehr.model.reason import Reason
 from lehr.sdk.check import CheckPlugin, CheckRequest, Referrer
+from lehr.sdk.metrics import NO_METRICS, Metrics
 
 T = TypeVar("T")
 
@@ -45,12 +47,14 @@ class TurnCheckReader:
         neighbours: Neighbours,
         on_look: Callable[[AssetId], None] = lambda id: None,
         on_difference: Callable[[AssetId], None] = lambda id: None,
+        metrics: Metrics = NO_METRICS,
     ) -> None:
         """Read for the turn of `view`, which `governance` governs.
 
         Args:
             on_look: called with each asset before it is looked at.
             on_difference: called with each that differs.
+            metrics: answers questions about production.
         """
         self._view = view
         self._governance = governance
@@ -58,6 +62,7 @@ class TurnCheckReader:
         self._lookups = neighbours.lookups
         self._on_look = on_look
         self._on_difference = on_difference
+        self._metrics = metrics
         stays = view.goal is Goal.PRESENT
         self._stays = stays
         # Intent has let go of it, and something still needs it: no pin keeps others at its content.
@@ -92,6 +97,9 @@ class TurnCheckReader:
             reservation, partial(self._lookups.usage, reservation, self._view.now)
         )
         return found
+
+    async def metric_history(self, question: Question) -> MetricHistory | None:
+        return await self._metrics.history(question)
 
     def asset(self, id: AssetId) -> Asset | None:
         asset: Asset | None = self._look(id, partial(self._neighbours.asset, id, self._sequence))

@@ -374,7 +374,8 @@ class Turns:
             self._wakeups.listen(slot, (id,))
 
         recheck = self._wakeups.recheck_soon
-        reader = TurnCheckReader(view, slot.governance, self._neighbours, listen, recheck)
+        metrics = self._runtime.metrics
+        reader = TurnCheckReader(view, slot.governance, self._neighbours, listen, recheck, metrics)
         verdicts = await ask_all(self._checks, view, effect.diff, effect.purpose, reader)
         return Checked(
             verdicts,

@@ -11,6 +11,7 @@ from lehr.base.digest import Digest, digest_all
 from lehr.base.moments import Moment
 from lehr.model.asset import AssetId, Partition
 from lehr.model.diff import Diff, Goal
+from lehr.model.monitoring import Reading
 from lehr.model.reason import Reason
 
 
@@ -52,6 +53,7 @@ class Verdict(msgspec.Struct, frozen=True):
         wait_for: ids of assets whose convergence may change the answer.
         reservations: what admission must set aside for this push.
         overridden: id of the emergency override that let it through.
+        readings: what was read of production outside of Lehr.
     """
 
     check: str
@@ -63,6 +65,7 @@ class Verdict(msgspec.Struct, frozen=True):
     wait_for: tuple[AssetId, ...] = ()
     reservations: tuple[Reservation, ...] = ()
     overridden: str | None = None
+    readings: tuple[Reading, ...] = ()
 
 
 class Reservation(msgspec.Struct, frozen=True):

@@ -155,6 +155,16 @@ class Reason(enum.StrEnum):
         "No share of a limit was left when the push asked for admission.",
         "Wait, or raise the limit.",
     )
+    MONITOR_HOLDS = (
+        "MonitorHolds",
+        "A monitor's query is out of bounds, its alert fires, or that has ended only just now.",
+        "Wait until it is good again, or change the monitor.",
+    )
+    MONITOR_UNKNOWN = (
+        "MonitorUnknown",
+        "The source of a monitor gives no usable answer, or only an old one.",
+        "Make the source answer, or change the monitor.",
+    )
     MUTUAL_BLOCK = (
         "MutualBlock",
         "Assets wait for each other in a cycle.",

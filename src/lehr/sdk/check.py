@@ -22,6 +22,7 @@ from lehr.model.asset import Asset, AssetId
 from lehr.model.control import Control
 from lehr.model.decision import Reservation, Verdict
 from lehr.model.diff import Diff, Target
+from lehr.model.monitoring import MetricHistory, Question
 from lehr.model.operation import Purpose
 from lehr.model.selector import Selector
 from lehr.model.types import Mention
@@ -106,6 +107,14 @@ class CheckReader(Protocol):
         """How many count against this limit now, and when the oldest stops counting.
 
         The time is in wall-clock seconds; None when it depends on an operation's end.
+        """
+        ...
+
+    async def metric_history(self, question: Question) -> MetricHistory | None:
+        """The findings of the looks at a question; None before the first look has ended.
+
+        From now on the question is asked in its interval, and assets that wait have a turn when its answer
+        changes what it holds. Put the last reading into `Verdict.readings`.
         """
         ...
 

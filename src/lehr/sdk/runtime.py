@@ -11,6 +11,7 @@ from lehr.base.clock import Clock
 from lehr.model.asset import Partition
 from lehr.model.selector import Selector
 from lehr.model.types import Registry
+from lehr.sdk.metrics import NO_METRICS, Metrics
 from lehr.sdk.store import Store
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ class Runtime(msgspec.Struct, frozen=True):
         reading: runs reads of the store, off the event loop.
         only: the assets that get turns; None for all. Others are not pushed, and are only compared where a
             selected one depends on them.
+        metrics: answers questions of checks about production.
     """
 
     partition: Partition
@@ -33,3 +35,4 @@ class Runtime(msgspec.Struct, frozen=True):
     chance: Chance
     reading: Blocking
     only: Selector | None = None
+    metrics: Metrics = NO_METRICS

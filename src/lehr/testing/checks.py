@@ -12,6 +12,7 @@ from lehr.model.asset import Asset, AssetId
 from lehr.model.control import Control
 from lehr.model.decision import Reservation
 from lehr.model.diff import Change, Diff, Goal
+from lehr.model.monitoring import MetricHistory, Question
 from lehr.model.types import Registry
 from lehr.sdk.check import CheckRequest, Referrer
 from lehr.testing.plugins import target_of
@@ -42,6 +43,7 @@ class FixedCheckReader:
         usages: Mapping[str, tuple[int, float | None]] | None = None,
         referrers: Iterable[Referrer] = (),
         assets: Iterable[Asset] = (),
+        histories: Mapping[Question, MetricHistory] | None = None,
     ) -> None:
         """A reader that answers with these.
 
@@ -52,6 +54,7 @@ class FixedCheckReader:
             referrers: assets that refer, or once referred, to the asset of the push.
             assets: other assets, as far as a check looks at more of them than their diffs.
             usages: answer by the reservation's key; a key that is missing is unused.
+            histories: findings of looks at questions about production; others were never looked at.
         """
         self.asked: list[AssetId] = []
         self.trusted: list[AssetId] = []
@@ -63,6 +66,7 @@ class FixedCheckReader:
         self._own_diffs = dict(own_diffs or {})
         self._usages = dict(usages or {})
         self._referrers = tuple(referrers)
+        self._histories = dict(histories or {})
 
     def payload(self, asset: Asset, kind: type[T]) -> T:
         return self._registry.payload(asset, kind)
@@ -81,6 +85,9 @@ class FixedCheckReader:
 
     def usage(self, reservation: Reservation) -> tuple[int, float | None]:
         return self._usages.get(reservation.key, (0, None))
+
+    async def metric_history(self, question: Question) -> MetricHistory | None:
+        return self._histories.get(question)
 
     def asset(self, id: AssetId) -> Asset | None:
         return self._assets.get(id)
@@ -103,7 +110,9 @@ class FixedCheckReader:
     def contents(self) -> Digest:
         """Equal while nothing that the reader answers with has changed."""
         diffs = {id: str(found) for id, found in self._diffs.items()}
-        return digest([self._governing, self._controls, diffs, self._usages, self._referrers, self._assets])
+        histories = [(str(question), history) for question, history in self._histories.items()]
+        answers = [self._governing, self._controls, diffs, self._usages, self._referrers, self._assets]
+        return digest([*answers, histories])
 
     def ungoverned(self) -> FixedCheckReader:
         """The same without governing assets and controls."""

@@ -4,6 +4,7 @@
 |---|---|
 | `deployment` | nothing: where things are on this machine |
 | `installed` | types, plugins, checks and secrets, with those of installed packages |
+| `metrics` | looks at the sources of metrics that the deployment configures |
 | `stores`, `sources` | the store, registers of claims, and what a server knows besides; the source |
 | `plane` | the parts of a control plane |
 | `new_state`, `program` | a state folder; the running program, and its answers over HTTP |
@@ -15,6 +16,7 @@ Third parties add theirs with entry points, which `pip install` registers:
 | `lehr.types` | `() ->` | an iterable of `lehr.model.types.AssetType` and `AddonType` |
 | `lehr.plugins` | `(lehr.wiring.Deployment) ->` | a `lehr.sdk.plugin.AssetPlugin` |
 | `lehr.checks` | `() ->` | a `lehr.sdk.check.CheckPlugin` |
+| `lehr.metrics` | `(options) ->` | a `lehr.sdk.metrics.MetricSource` |
 
 Imports are inside the functions, because commands that only read must not pay for them.
 """
@@ -31,6 +33,7 @@ from lehr.wiring.installed import (
     supervised,
     workspace_files,
 )
+from lehr.wiring.metrics import looks
 from lehr.wiring.plane import generation, look_up, parts
 from lehr.wiring.sources import past, primary_source, require_location, source
 from lehr.wiring.stores import (
@@ -57,6 +60,7 @@ __all__ = [
     "inert_in",
     "known_types",
     "look_up",
+    "looks",
     "open_store",
     "parts",
     "past",

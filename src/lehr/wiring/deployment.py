@@ -27,6 +27,7 @@ class Deployment(msgspec.Struct, frozen=True, kw_only=True):
         only: the assets to enforce, as in `lehr.sdk.runtime.Runtime`.
         signed_by: file of public keys, one of which must have signed the newest commit; None to require no
             signature. It is not intent: anyone who may change intent could change it.
+        metrics: file that configures sources of metrics; None for none. It refers to credentials.
         retain, retain_seconds: newest incarnations, and age of what a run does not prune; 0 seconds to prune
             nothing.
     """
@@ -40,6 +41,7 @@ class Deployment(msgspec.Struct, frozen=True, kw_only=True):
     poll: float | None = None
     lender: Path | None = None
     signed_by: Path | None = None
+    metrics: Path | None = None
     retain: int = 1000
     retain_seconds: float = 90 * 86_400.0
     exact: bool = False

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from lehr.wiring.deployment import MEMO_FILE, STATE_FILE, Deployment
 from lehr.wiring.installed import checks, plugins, registry
+from lehr.wiring.metrics import looks
 from lehr.wiring.sources import source
 from lehr.wiring.stores import claims, has_store, open_store
 
@@ -39,6 +40,7 @@ def parts(deployment: Deployment, store_address: str | None = None) -> Parts:
     from lehr.store.locations import forget_store
 
     joins = not has_store(deployment.state)
+    metrics = looks(deployment)
     return Parts(
         listen=lambda carry_out: Server(deployment.state, carry_out),
         store=open_store(deployment.state, store_address),
@@ -63,6 +65,8 @@ def parts(deployment: Deployment, store_address: str | None = None) -> Parts:
         forget_store=lambda: forget_store(deployment.state / STATE_FILE) if joins else None,
         tidying=_tidying(deployment.state),
         only=deployment.only,
+        metrics=metrics,
+        close_metrics=metrics.close,
     )
 
 

@@ -9,11 +9,13 @@ from lehr.checks import CHECKS, TYPES
 from lehr.checks.calendar import CalendarCheck
 from lehr.checks.depends_on import DependsOnCheck
 from lehr.checks.freeze import FreezeCheck
+from lehr.checks.monitor import Monitor, MonitorCheck
 from lehr.checks.rate_limit import RateLimitCheck
 from lehr.model.addons import ADDONS
 from lehr.model.asset import Asset, AssetId, Partition, make_asset
 from lehr.model.control import Control, ControlKind
 from lehr.model.diff import NO_DIFF, Change, Diff, Effects
+from lehr.model.monitoring import MetricHistory, Sample, after, reading_of
 from lehr.model.selector import Selector
 from lehr.model.types import Registry
 from lehr.sdk.check import CheckPlugin
@@ -73,6 +75,14 @@ OVER = asset("lehr.Freeze", {"select": {"all": True}, "reason": "r", "until": "2
 FREEZE = asset("lehr.Freeze", {"select": {"all": True}, "reason": "r", "until": "2026-02-01T00:00:00Z"})
 
 
+MONITOR = asset("lehr.Monitor", {"select": {"all": True}, "source": "a", "query": "e", "at_most": 0.05})
+ERRORS = REGISTRY.payload(MONITOR, Monitor).question()
+
+
+def found(value: object) -> MetricHistory:
+    return after(None, reading_of(ERRORS, [Sample(value)], EPOCH))
+
+
 def control(kind: ControlKind, check: str | None = None) -> Control:
     return Control(
         id="c1",
@@ -97,6 +107,11 @@ SUBJECTS = [
         governing=[calendar("08:00", override=True)],
         controls=[control(ControlKind.OVERRIDE, "some-lehr.Calendar")],
     ),
+    subject(MonitorCheck, True, governing=[MONITOR], histories={ERRORS: found(0.01)}),
+    subject(MonitorCheck, False, governing=[MONITOR], histories={ERRORS: found(0.5)}),
+    subject(MonitorCheck, False, governing=[MONITOR], histories={ERRORS: found("none")}),
+    subject(MonitorCheck, False, governing=[MONITOR]),
+    subject(MonitorCheck, None),
     subject(RateLimitCheck, True, governing=[RATE]),
     subject(RateLimitCheck, False, governing=[RATE], usages={f"rate/{RATE.id}": (1, EPOCH + 9)}),
     subject(RateLimitCheck, None),

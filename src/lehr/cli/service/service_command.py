@@ -15,7 +15,7 @@ from lehr.cli.stored import STORE_VARIABLE
 from lehr.control.service_unit import ServiceUnit
 from lehr.secrets.identities import IDENTITY, IDENTITY_FILE
 
-_FILES = ("LEHR_SIGNED_BY", "LEHR_HOOK_SECRET", IDENTITY_FILE)
+_FILES = ("LEHR_SIGNED_BY", "LEHR_HOOK_SECRET", "LEHR_METRICS", IDENTITY_FILE)
 _SECRET = (STORE_VARIABLE, IDENTITY)
 
 

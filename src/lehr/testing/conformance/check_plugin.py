@@ -64,7 +64,7 @@ class Subject:
 
 Rule = Callable[[Subject], Coroutine[Any, Any, None]]
 
-_QUESTIONS = ("governing", "controls", "usage", "diff", "referrers")
+_QUESTIONS = ("governing", "controls", "usage", "diff", "referrers", "metric_history")
 _ALSO = {"look_at": "diff"}
 """Other ways to ask the same question."""
 

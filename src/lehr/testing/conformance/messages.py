@@ -13,6 +13,7 @@ import msgspec
 from lehr.model.asset import Asset, AssetId, AssetKey, Partition
 from lehr.model.decision import Verdict
 from lehr.model.diff import Diff, Target
+from lehr.model.monitoring import MetricHistory, Question
 from lehr.model.operation import Operation, Outcome, Progress
 from lehr.sdk.check import CheckPlugin, CheckReader, CheckRequest
 from lehr.sdk.plugin import AssetPlugin, Found, IndexedDiff, Push, Reader, TextChange
@@ -154,6 +155,9 @@ class _SentCheckReader:
 
     async def diff(self, id: AssetId, *, own: bool = False, settled: bool = False) -> Diff | None:
         return sent(await self._reader.diff(id, own=own, settled=settled))
+
+    async def metric_history(self, question: Question) -> MetricHistory | None:
+        return sent(await self._reader.metric_history(sent(question)))
 
     def referrers(self) -> Any:
         return sent(self._reader.referrers())

@@ -1,0 +1,116 @@
+"""Answers of the HTTP API of Prometheus, as values. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import msgspec
+
+from lehr.base.moments import seconds_of
+from lehr.model.monitoring import Cause, MetricError, Sample
+
+_LONGEST = 200
+
+
+def values_in(body: bytes) -> list[Sample]:
+    """The values of an answer of `/api/v1/query`, one for each series.
+
+    Raises:
+        MetricError: it has none that can be used.
+    """
+    data = _data_in(body)
+    kind, result = data.get("resultType"), data.get("result")
+    if kind == "scalar":
+        return [_sample({}, result)]
+    if kind != "vector" or not isinstance(result, list):
+        raise MetricError(
+            Cause.UNREADABLE, f"the answer is a {kind}: use a query that answers with an instant vector"
+        )
+    return [_of_series(series) for series in result]
+
+
+def alerts_in(body: bytes, labels: Iterable[tuple[str, str]]) -> list[Sample]:
+    """The alerts that fire and have these labels, of an answer of `/api/v1/alerts`.
+
+    Raises:
+        MetricError: it cannot be read.
+    """
+    alerts = _data_in(body).get("alerts")
+    if not isinstance(alerts, list):
+        raise MetricError(Cause.UNREADABLE, "the answer has no list of alerts")
+    return list(_firing(alerts, dict(labels)))
+
+
+def _firing(alerts: list[Any], wanted: dict[str, str]) -> Iterator[Sample]:
+    for alert in alerts:
+        labels = alert.get("labels") if isinstance(alert, dict) else None
+        if not isinstance(labels, dict) or not isinstance(alert.get("state"), str):
+            raise MetricError(Cause.UNREADABLE, "an alert has no labels or no state")
+        # An alert in another state than these two must not be taken for one that is quiet.
+        if alert["state"] in ("pending", "inactive"):
+            continue
+        if all(labels.get(name) == value for name, value in wanted.items()):
+            yield Sample(True, str(labels.get("alertname", "without a name")), _since(alert.get("activeAt")))
+
+
+def _since(text: Any) -> float | None:
+    try:
+        return seconds_of(text)
+    except (TypeError, ValueError):
+        return None
+
+
+def _data_in(body: bytes) -> dict[str, Any]:
+    try:
+        answer = msgspec.json.decode(body)
+    except msgspec.DecodeError:
+        raise MetricError(Cause.UNREADABLE, "the answer is not JSON") from None
+    if not isinstance(answer, dict):
+        raise MetricError(Cause.UNREADABLE, "the answer is not that of a Prometheus")
+    if answer.get("status") != "success":
+        raise MetricError(Cause.REFUSED, f"Prometheus answered: {_line(answer.get('error', 'no success'))}")
+    if answer.get("warnings"):
+        raise MetricError(Cause.NO_DATA, f"the answer is incomplete: {_line(answer['warnings'])}")
+    data = answer.get("data")
+    if not isinstance(data, dict):
+        raise MetricError(Cause.UNREADABLE, "the answer is not that of a Prometheus")
+    return data
+
+
+def refusal_in(body: bytes) -> str:
+    """The error that Prometheus gives for a request that it refuses; empty if that cannot be read."""
+    try:
+        _data_in(body)
+    except MetricError as error:
+        return error.message if error.cause is Cause.REFUSED else ""
+    return ""
+
+
+def _of_series(series: Any) -> Sample:
+    if not isinstance(series, dict) or not isinstance(series.get("metric"), dict):
+        raise MetricError(Cause.UNREADABLE, "a series of the answer has no labels")
+    if "value" not in series:
+        raise MetricError(
+            Cause.NOT_A_NUMBER, "the value is a histogram: use a query such as histogram_quantile"
+        )
+    return _sample(series["metric"], series["value"])
+
+
+def _sample(labels: dict[str, Any], pair: Any) -> Sample:
+    try:
+        at, text = pair
+        return Sample(float(text), _name(labels), float(at))
+    except (TypeError, ValueError):
+        raise MetricError(Cause.UNREADABLE, "a value of the answer is not a time and a number") from None
+
+
+def _name(labels: dict[str, Any]) -> str:
+    name = str(labels.get("__name__", ""))
+    pairs = ", ".join(f'{key}="{value}"' for key, value in sorted(labels.items()) if key != "__name__")
+    return _line(f"{name}{{{pairs}}}" if pairs else name)
+
+
+def _line(text: Any) -> str:
+    joined = "; ".join(map(str, text)) if isinstance(text, list) else str(text)
+    return " ".join(joined.split())[:_LONGEST]

@@ -1,0 +1,128 @@
+"""A real Prometheus: its answers, its alerts, and its absence."""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from lehr.base.blocking import Inline
+from lehr.base.clock import SystemClock
+from lehr.model.monitoring import Cause, Question, Reading
+from lehr.monitoring.configuration import PrometheusDefinition
+from lehr.monitoring.looks import Looks
+from lehr.monitoring.prometheus import PrometheusSource
+from lehr.monitoring.web import Web
+from lehr.secrets import SecretReader
+from tests.ports import free_ports
+
+_SECONDS = 30.0
+
+CONFIGURATION = "global: {evaluation_interval: 1s}\nrule_files: [rules.yml]\n"
+RULES = """\
+groups:
+  - name: a
+    rules:
+      - {alert: Fires, expr: vector(1), labels: {severity: page}}
+      - {alert: Quiet, expr: vector(1) > 2, labels: {severity: page}}
+      - {alert: Pending, expr: vector(1), for: 1h, labels: {severity: page}}
+"""
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    program = os.environ.get("PROMETHEUS") or shutil.which("prometheus")
+    if program is None:
+        pytest.skip("NO PROMETHEUS: nothing real was tested here; install it, or name it in PROMETHEUS")
+    folder = tmp_path_factory.mktemp("prometheus")
+    (folder / "prometheus.yml").write_text(CONFIGURATION)
+    (folder / "rules.yml").write_text(RULES)
+    port = free_ports(1)
+    command = [
+        program,
+        f"--config.file={folder}/prometheus.yml",
+        f"--storage.tsdb.path={folder}/data",
+        f"--web.listen-address=127.0.0.1:{port}",
+    ]
+    with (folder / "log").open("wb") as log, subprocess.Popen(command, stdout=log, stderr=log) as process:
+        try:
+            _wait_until_ready(port, process, folder / "log")
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            process.kill()
+
+
+def _wait_until_ready(port: int, process: subprocess.Popen[bytes], log: Path) -> None:
+    until = time.monotonic() + _SECONDS
+    while time.monotonic() < until and process.poll() is None:
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=_SECONDS)
+        try:
+            connection.request("GET", "/api/v1/alerts")
+            if b"firing" in connection.getresponse().read():
+                return
+        except OSError:
+            pass
+        finally:
+            connection.close()
+        time.sleep(0.1)
+    raise AssertionError(f"Prometheus does not become ready: {log.read_text()}")
+
+
+def read(address: str, question: Question) -> Reading:
+    async def main() -> Reading:
+        secrets = SecretReader(Path(), Path(), lambda path, digest: None, {}, Inline())
+        source = PrometheusSource(Web(PrometheusDefinition(address=address), secrets, Path()), 10.0)
+        looks = Looks({"it": source}, SystemClock(), None)
+        try:
+            history = await looks.history(question)
+        finally:
+            await looks.close()
+        assert history is not None
+        return history.last
+
+    return asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    ("query", "cause"),
+    [
+        ("vector(0.01)", Cause.GOOD),
+        ("0.01", Cause.GOOD),
+        ("vector(0.5)", Cause.OUT_OF_BOUNDS),
+        ('label_replace(vector(0.5), "job", "a", "", "") or vector(0.01)', Cause.OUT_OF_BOUNDS),
+        ("vector(0) / 0", Cause.NOT_A_NUMBER),
+        ("vector(1) / 0", Cause.NOT_A_NUMBER),
+        ("nothing_has_this_name", Cause.NO_DATA),
+        ("up[5m]", Cause.UNREADABLE),
+        ('"text"', Cause.UNREADABLE),
+        ("sum(", Cause.REFUSED),
+        ("", Cause.REFUSED),
+    ],
+)
+def test_a_query_is_answered(address: str, query: str, cause: Cause) -> None:
+    reading = read(address, Question("it", query, at_most=0.05))
+    assert reading.cause is cause, reading.message
+    assert cause is not Cause.OUT_OF_BOUNDS or reading.value == 0.5
+
+
+@pytest.mark.parametrize(
+    ("labels", "name"),
+    [
+        ({"alertname": "Fires"}, "Fires"),
+        ({"severity": "page"}, "Fires"),
+        ({"alertname": "Quiet"}, ""),
+        ({"alertname": "Pending"}, ""),
+    ],
+)
+def test_an_alert_fires_or_does_not(address: str, labels: dict[str, str], name: str) -> None:
+    reading = read(address, Question("it", alerts=tuple(labels.items())))
+    assert reading.cause is (Cause.FIRING if name else Cause.GOOD)
+    assert reading.series == name
+    assert (reading.sampled_at is not None) is bool(name)
