@@ -10,9 +10,10 @@ from lehr.canary.look import Look, ReplicaCounts, Sample
 class _Part:
     """Counts of a replica since the last look, all over the same time."""
 
-    __slots__ = ("counts", "seconds")
+    __slots__ = ("begin", "counts", "seconds")
 
-    def __init__(self) -> None:
+    def __init__(self, begin: float) -> None:
+        self.begin = begin
         self.counts: dict[str, float] = {}
         self.seconds = 0.0
 
@@ -44,7 +45,7 @@ class _Replica:
         key = self.last < self.first + warmup, self.counters
         part = self.parts.get(key)
         if part is None:
-            part = self.parts[key] = _Part()
+            part = self.parts[key] = _Part(self.last)
         part.add(grown, seconds)
 
     def begin(self, sample: Sample) -> None:
@@ -57,7 +58,7 @@ class _Replica:
         """The parts of a look."""
         parts, self.parts = self.parts, {}
         for (warmup, _), part in parts.items():
-            yield ReplicaCounts(group, name, part.seconds, part.counts, warmup=warmup)
+            yield ReplicaCounts(group, name, part.seconds, part.counts, warmup, part.begin)
 
 
 class LookRecorder:
@@ -117,17 +118,27 @@ def _since_restart(values: Mapping[str, float], grown: Mapping[str, float]) -> d
     return {**{name: value for name, value in grown.items() if value >= 0}, **counted}
 
 
-def looks_of(samples: Iterable[Sample], every: float, warmup: float, longest_gap: float) -> Iterator[Look]:
-    """The looks that a live judge would have had: at regular times after the first sample, and at the last.
+def looks_of(
+    samples: Iterable[Sample],
+    every: float,
+    warmup: float,
+    longest_gap: float,
+    pushed_at: float | None = None,
+) -> Iterator[Look]:
+    """The looks that a live judge would have had: at regular times after the push, and at the last sample.
 
     Args:
         samples: ordered by time.
         every: seconds between looks.
+        pushed_at: when the canary got its version; None for the first sample. Older ones do not count.
     """
     recorder = LookRecorder(warmup, longest_gap)
-    begun: float | None = None
-    number, last = 1, 0.0
+    begun = pushed_at
+    number, last = 1, pushed_at
     for sample in samples:
+        if pushed_at is not None and sample.time < pushed_at:
+            continue
+        last = sample.time
         if begun is None:
             begun = sample.time
         while sample.time > begun + number * every:
@@ -135,6 +146,5 @@ def looks_of(samples: Iterable[Sample], every: float, warmup: float, longest_gap
             # Nothing happens while there are no samples: skip to the next.
             number = max(number + 1, int((sample.time - begun) // every))
         recorder.add(sample)
-        last = sample.time
-    if begun is not None:
+    if last is not None:
         yield recorder.look(last)

@@ -36,6 +36,8 @@ class Metric(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         margin: the ratio of rates, worse over better, up to which the canary counts as equal; None for the
             judge's.
         negligible: rates below this pass without a comparison; None for the judge's.
+        window: seconds that each sample covers, such as 300 for `[5m]`.
+        delay: seconds by which samples are late.
     """
 
     name: Name
@@ -46,6 +48,8 @@ class Metric(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     worse: Literal["higher", "lower"] = "higher"
     margin: Ratio | None = None
     negligible: Share | None = None
+    window: Seconds = 0.0
+    delay: Seconds = 0.0
 
 
 class Judge(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from lehr.canary.definition import Judge, columns_of, default_metrics
-from lehr.canary.look import Look
+from lehr.canary.look import CANARY, Look
 from lehr.canary.metric import MetricEvidence
 from lehr.canary.verdict import Outcome, Verdict
 
@@ -17,9 +17,10 @@ class Judgement:
 
     Args:
         counters: names of the counters that exist.
+        pushed_at: when the canary got its version; None for its first sample.
     """
 
-    def __init__(self, judge: Judge, counters: Sequence[str]) -> None:
+    def __init__(self, judge: Judge, counters: Sequence[str], pushed_at: float | None = None) -> None:
         metrics = judge.metrics or default_metrics(counters)
         # A canary fails if one metric fails, so they share the error rate. It passes only if all of them
         # pass, so each may use the whole.
@@ -29,6 +30,7 @@ class Judgement:
         ]
         self._looks = self._restarts = 0
         self._at: float | None = None
+        self._pushed_at = pushed_at
 
     @property
     def outcome(self) -> Outcome:
@@ -45,8 +47,11 @@ class Judgement:
             self._looks += 1
             self._restarts += look.restarts
             self._at = look.at
+            if self._pushed_at is None:
+                times = (item.since(look.at) for item in look.replicas if item.group == CANARY)
+                self._pushed_at = min(times, default=None)
             for metric in self._metrics:
-                metric.add(look)
+                metric.add(look, self._pushed_at)
         return self.outcome
 
     def verdict(self) -> Verdict:

@@ -32,6 +32,7 @@ class ReplicaCounts(msgspec.Struct, frozen=True):
     Attributes:
         seconds: how much of that time its samples cover.
         warmup: whether it had just started. A look may have several parts of a replica.
+        begin: time of the sample from which on they were counted; None if it is `seconds` before the look.
     """
 
     group: str
@@ -39,6 +40,11 @@ class ReplicaCounts(msgspec.Struct, frozen=True):
     seconds: float
     counts: Mapping[str, float]
     warmup: bool = False
+    begin: float | None = None
+
+    def since(self, at: float) -> float:
+        """From when on it was counted, in a look at this time."""
+        return at - self.seconds if self.begin is None else self.begin
 
 
 class Look(msgspec.Struct, frozen=True):

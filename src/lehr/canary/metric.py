@@ -105,17 +105,22 @@ class MetricEvidence:
         """The look since which the verdict is what it is; None if it is INCONCLUSIVE."""
         return None if self._decided is None else self._decided[1]
 
-    def add(self, look: Look) -> None:
-        """Take a look. FAIL is final, PASS is not: what passed can still fail."""
+    def add(self, look: Look, pushed_at: float | None = None) -> None:
+        """Take a look. FAIL is final, PASS is not: what passed can still fail.
+
+        Args:
+            pushed_at: when the canary got its version. Samples that may show the time before do not count.
+        """
         if self.outcome is Outcome.FAIL:
             return
         if self._warmup is not None and any(item.warmup for item in look.replicas):
-            self._warmup.add(look)
+            self._warmup.add(look, pushed_at)
             if self._warmup.outcome is Outcome.FAIL:
                 self._decided = Outcome.FAIL, look.at
                 return
-        canaries = self._rows(look, CANARY)
-        controls = self._rows(look, CONTROL)
+        since = -math.inf if pushed_at is None else pushed_at + self.metric.window + self.metric.delay
+        canaries = self._rows(look, CANARY, since)
+        controls = self._rows(look, CONTROL, since)
         for group, rows, others in (
             (self._canary, canaries, controls),
             (self._control, controls, canaries),
@@ -127,8 +132,8 @@ class MetricEvidence:
         if outcome is not self.outcome:
             self._decided = None if outcome is Outcome.INCONCLUSIVE else (outcome, look.at)
 
-    def _rows(self, look: Look, group: str) -> list[Row]:
-        """The replicas of a group that were measured and had something to count.
+    def _rows(self, look: Look, group: str, since: float) -> list[Row]:
+        """The replicas of a group that were measured after `since` and had something to count.
 
         The warm-up of canaries is compared with all controls: these have usually run for long.
         """
@@ -136,7 +141,9 @@ class MetricEvidence:
         rows = (
             row_of(item, self.columns)
             for item in look.replicas
-            if item.group == group and (any_time or item.warmup is self._of_warmup)
+            if item.group == group
+            and (any_time or item.warmup is self._of_warmup)
+            and item.since(look.at) >= since
         )
         return [row for row in rows if row is not None and row.exposure > 0]
 

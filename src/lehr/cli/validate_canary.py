@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 INCONCLUSIVE = 4
 _FAIL = 1
+_LATEST = 1e11
 
 
 @command("validate-canary")
@@ -50,8 +51,17 @@ _FAIL = 1
     callback=formatting.duration,
     help="Time between looks.",
 )
+@click.option(
+    "--pushed-at",
+    "pushed_at",
+    metavar="SECONDS",
+    type=float,
+    help="Unix time at which the canary got its version; older samples do not count. Default: the first one.",
+)
 @output_option("text", "json")
-def validate_canary(recording: Path, judge_file: Path | None, look_every: float, form: str) -> None:
+def validate_canary(
+    recording: Path, judge_file: Path | None, look_every: float, pushed_at: float | None, form: str
+) -> None:
     """Judge recorded data of a canary as it would have been judged live: look by look.
 
     The CSV has a row for each replica and sample: `time,group,replica,requests,errors,...`. `time` is in
@@ -66,7 +76,7 @@ def validate_canary(recording: Path, judge_file: Path | None, look_every: float,
     Examples:
         lehr validate-canary --from metrics.csv
         lehr validate-canary --from metrics.csv --judge judge.yaml --look-every 30s
-        lehr validate-canary --from metrics.csv -o json
+        lehr validate-canary --from metrics.csv --pushed-at 1767225600 -o json
 
     Exits with 0 for PASS, 1 for FAIL, 4 for INCONCLUSIVE, and 2 if a file cannot be used.
     """
@@ -77,6 +87,8 @@ def validate_canary(recording: Path, judge_file: Path | None, look_every: float,
 
     if not look_every > 0:
         raise click.BadParameter("looks need some time between them", param_hint="--look-every")
+    if pushed_at is not None and not 0 <= pushed_at < _LATEST:
+        raise click.BadParameter("write it in Unix seconds, like 1767225600", param_hint="--pushed-at")
     for path in filter(None, (recording, judge_file)):
         if str(path) != "-" and not path.is_file() and not path.is_fifo():
             raise click.UsageError(f"{path} is not a file that exists")
@@ -89,15 +101,17 @@ def validate_canary(recording: Path, judge_file: Path | None, look_every: float,
     if _errors(problems):
         refuse_file(problems, form)
     _warn(problems)
-    judgement = Judgement(definition, read.counters)
-    for look in looks_of(read.samples, look_every, definition.warmup_seconds, definition.longest_gap_seconds):
+    judgement = Judgement(definition, read.counters, pushed_at)
+    gap = definition.longest_gap_seconds
+    for look in looks_of(read.samples, look_every, definition.warmup_seconds, gap, pushed_at):
         if judgement.add(look) is Outcome.FAIL:
             break
     verdict = judgement.verdict()
     if form == "json":
         show_document(form, _document(verdict))
     else:
-        begun = read.samples[0].time if read.samples else 0.0
+        first = read.samples[0].time if read.samples else 0.0
+        begun = first if pushed_at is None else pushed_at
         _show(verdict, begun, definition)
     codes = {Outcome.PASS: 0, Outcome.FAIL: _FAIL, Outcome.INCONCLUSIVE: INCONCLUSIVE}
     if code := codes[verdict.verdict]:

@@ -214,3 +214,17 @@ def test_looks_need_time_between_them(csv: Path, value: str) -> None:
 
 def test_a_file_that_does_not_exist_is_a_usage_error(csv: Path) -> None:
     assert run("--from", csv).exit_code == 2
+
+
+def test_samples_from_before_the_push_do_not_count(csv: Path) -> None:
+    """Replicas that are updated in place had another version before."""
+    recording(csv, transient=600, worse=30)
+    assert judged(csv)["verdict"] == "FAIL"
+    found = judged(csv, "--pushed-at", str(START + 600))
+    assert found["verdict"] == "PASS"
+    assert found["decided_at"] >= START + 600 + 300
+
+
+@pytest.mark.parametrize("value", ["nan", "inf", "-1", "1767225600000", "soon"])
+def test_a_push_has_a_time_in_seconds(csv: Path, value: str) -> None:
+    assert run("--from", recording(csv, minutes=2), "--pushed-at", value).exit_code == 2

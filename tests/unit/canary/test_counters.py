@@ -124,3 +124,12 @@ def test_a_year_without_samples_is_not_a_million_looks() -> None:
 
 def test_no_samples_are_no_looks() -> None:
     assert list(looks_of([], 60.0, 0.0, 300.0)) == []
+
+
+def test_looks_begin_at_the_push_and_leave_out_what_was_before() -> None:
+    rows = [sample(100 + 10 * n, requests=10 * n) for n in range(10)]
+    found = list(looks_of(rows, 30.0, 0.0, 300.0, pushed_at=125.0))
+    assert [look.at for look in found] == [155, 185, 190]
+    assert sum(row.counts["requests"] for look in found for row in look.replicas) == 60
+    assert [row.begin for look in found for row in look.replicas] == [130, 150, 180]
+    assert list(looks_of([], 30.0, 0.0, 300.0, pushed_at=None)) == []

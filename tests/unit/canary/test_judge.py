@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import msgspec
 import pytest
@@ -390,7 +391,7 @@ def test_bounds_that_almost_nothing_exceeds_do_not_keep_a_canary_from_passing() 
     assert verdict(slower(20.0, rate=0.0008), Judge()).verdict is Outcome.FAIL
 
 
-def with_bursts(item: Look, minutes: Mapping[str, tuple[int, ...]], times: int = 10) -> Look:
+def with_bursts(item: Look, minutes: Mapping[str, Sequence[int]], times: int = 10) -> Look:
     """More errors of some canaries in some minutes."""
     rows = []
     for row in item.replicas:
@@ -471,3 +472,29 @@ def test_a_bucket_that_exceeds_all_observations_is_not_measured() -> None:
         return Look(item.at, tuple(rows))
 
     assert verdict(map(wrong, looks(30)), Judge()).verdict is Outcome.INCONCLUSIVE
+
+
+@pytest.mark.parametrize(
+    ("metric", "expected"), [({}, Outcome.FAIL), ({"window": 240, "delay": 60}, Outcome.PASS)]
+)
+def test_a_window_that_was_bad_before_the_push_is_no_evidence(
+    metric: dict[str, Any], expected: Outcome
+) -> None:
+    """The first five minutes still show what was before."""
+    history = []
+    for number, item in enumerate(looks(31, count=60)):
+        history.append(with_bursts(item, dict.fromkeys("012", range(6)), 4) if number < 5 else item)
+    definition = Judge(metrics=(Metric("errors", events="errors", **metric),))
+    found = verdict(history, definition)
+    assert found.verdict is expected
+    if expected is Outcome.PASS:
+        assert found.metrics[0].canary.seconds == 55 * 60
+
+
+def test_nothing_from_before_the_push_counts() -> None:
+    """Replicas were updated in place, and had been bad before."""
+    judgement = Judgement(ERRORS, COUNTERS, pushed_at=600.0)
+    for number, item in enumerate(looks(32, count=60)):
+        judgement.add(with_bursts(item, dict.fromkeys("012", range(11)), 9) if number < 10 else item)
+    assert judgement.outcome is Outcome.PASS
+    assert judgement.verdict().metrics[0].canary.seconds == 50 * 60
