@@ -22,6 +22,11 @@ SITES = 50
 PAUSE_SECONDS = 1.0
 """Between two sites, so that the rate limit of the example holds none of them."""
 
+OTHER_SITES = 18
+RESTARTS = 5
+ROUNDS = 3
+"""New and retired sites between two restarts; each of both reloads nginx."""
+
 LINES = 100
 CLOCK = "import time\nwhile True:\n    print(time.time(), flush=True)\n    time.sleep(0.1)"
 
@@ -89,6 +94,22 @@ def new_sites() -> None:
         figures.report(f"new_site_p{percent}", figures.percentile(took, percent), "s", SITES, peer=asked)
 
 
+def lost_requests() -> None:
+    """Requests that nginx loses during thirty reloads and five restarts of the control plane."""
+    with web_host() as host:
+        load = host.changed_under_load(sites=OTHER_SITES, restarts=RESTARTS, rounds=ROUNDS)
+    assert load.answers == {"<h1>The shop</h1>\n"}
+    figures.report(
+        "lost_requests",
+        len(load.lost),
+        "requests",
+        load.asked,
+        peer=figures.Peer("asked for", 0),
+        reloads=RESTARTS * ROUNDS * 2,
+        restarts=RESTARTS,
+    )
+
+
 def followed() -> None:
     """From a line that a program writes to the line that `lehr logs -f` shows."""
     with tempfile.TemporaryDirectory() as name:
@@ -117,6 +138,7 @@ def main() -> None:
     """Print the figures."""
     followed()
     new_sites()
+    lost_requests()
     idle(figures.size(1000))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import os
 import shutil
@@ -15,7 +14,6 @@ import pytest
 
 from tests.e2e.bad_input.workspace import Running, until
 from tests.e2e.web_host import Host, web_host
-from tests.load import Load
 
 SITES = 20
 RESTARTS = 5
@@ -103,25 +101,7 @@ def test_a_branch_that_moved_back_is_followed(host: Host, running: Running) -> N
 
 
 def test_new_and_retired_sites_and_restarts_of_the_control_plane_lose_no_request(host: Host) -> None:
-    old = [f"old-{number}" for number in range(SITES - 2)]
-    new = [f"new-{number}" for number in range(RESTARTS * ROUNDS)]
-    for name in old:
-        host.site(name, name)
-    host.declare("many", "lehr.DeletionBudget", {"removals": 100})
-    host.commit()
-    with host.run():
-        host.wait()
-    changes = iter(zip(new, old, strict=False))
-    with Load(host.nginx, host="shop.localhost") as load:
-        for _ in range(RESTARTS):
-            with host.run():
-                for comes, goes in itertools.islice(changes, ROUNDS):
-                    host.site(comes, comes)
-                    host.commit()
-                    host.shows(comes, comes)
-                    host.site(goes, goes, retired="the campaign is over")
-                    host.commit()
-                    host.is_gone(goes)
+    load = host.changed_under_load(sites=SITES - 2, restarts=RESTARTS, rounds=ROUNDS)
     assert load.lost == []
     assert load.asked > 100
     assert load.answers == {"<h1>The shop</h1>\n"}

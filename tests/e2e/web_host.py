@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import http.client
+import itertools
 import json
 import os
 import shutil
@@ -16,6 +17,7 @@ from pathlib import Path
 from lehr.plugins.process import procfs
 from tests.e2e.bad_input.workspace import Workspace, until
 from tests.installed import installed
+from tests.load import Load
 from tests.ports import free_ports
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "web-host"
@@ -64,6 +66,35 @@ class Host(Workspace):
             return "\n".join(self.lehr("why", id).out for id in ("nginx/process", f"{name}/vhost"))
 
         until(f"{name} is gone", lambda: self.ask(name)[0] == 404, explain)
+
+    def changed_under_load(self, *, sites: int, restarts: int, rounds: int) -> Load:
+        """Requests for one site while others come and go, and the control plane is restarted.
+
+        Args:
+            sites: number of other sites.
+            restarts: of the control plane.
+            rounds: new and retired sites between two of them; each reloads nginx twice.
+        """
+        old = [f"old-{number}" for number in range(sites)]
+        new = [f"new-{number}" for number in range(restarts * rounds)]
+        for name in old:
+            self.site(name, name)
+        self.declare("many", "lehr.DeletionBudget", {"removals": 100})
+        self.commit()
+        with self.run():
+            self.wait()
+        changes = iter(zip(new, old, strict=False))
+        with Load(self.nginx, host="shop.localhost") as load:
+            for _ in range(restarts):
+                with self.run():
+                    for comes, goes in itertools.islice(changes, rounds):
+                        self.site(comes, comes)
+                        self.commit()
+                        self.shows(comes, comes)
+                        self.site(goes, goes, retired="the campaign is over")
+                        self.commit()
+                        self.is_gone(goes)
+        return load
 
     def pid(self, port: int) -> int:
         """The process that listens on a port: of nginx, the master. 0 for none."""
