@@ -285,16 +285,28 @@ def test_of_very_many_entries_the_first_are_named_and_all_are_approved(tmp_path:
 
 
 def test_an_entry_that_appears_in_an_exclusive_directory_wakes_its_asset(tmp_path: Path) -> None:
-    asset = asset_of(Directory(path="a", exclusive=True))
-    target, reader = target_of(asset), FixedReader([asset], REGISTRY)
+    push(tmp_path, Directory(path="a", exclusive=True))
+    wakes(tmp_path, Directory(path="a", exclusive=True), Goal.PRESENT, (tmp_path / "a" / "stray").touch)
+
+
+def test_a_directory_that_becomes_empty_wakes_its_turndown(tmp_path: Path) -> None:
+    stray = tmp_path / "a" / "stray"
+    stray.parent.mkdir()
+    stray.touch()
+    wakes(tmp_path, Directory(path="a"), Goal.ABSENT, stray.unlink)
+
+
+def wakes(base: Path, directory: Directory, goal: Goal, act: Callable[[], object]) -> None:
+    """`act` wakes the asset, whose directory was compared before."""
+    asset = asset_of(directory)
+    target, reader = target_of(asset, goal), FixedReader([asset], REGISTRY)
 
     async def scene() -> None:
-        plugin = make_plugin(tmp_path)
-        await plugin.push(target, reader, push_of(target))
+        plugin = make_plugin(base)
         first = asyncio.ensure_future(anext(plugin.watch()))
         await asyncio.sleep(0)
         await plugin.diff(target, reader)
-        (tmp_path / "a" / "stray").touch()
+        act()
         assert await asyncio.wait_for(first, 20) == target.key
         await plugin.close()
 

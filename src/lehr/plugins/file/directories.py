@@ -50,8 +50,9 @@ class DirectoryPlugin(EntryPlugin[Directory]):
         self._seen: dict[str, Digest] = {}
         """Digest of the last diff of each directory with entries that intent does not declare."""
 
-    def _watched(self, path: str, intended: Directory) -> str:
-        return f"{path}/" if intended.exclusive else path
+    def _watched(self, path: str, intended: Directory, goal: Goal) -> str:
+        # A turndown waits until the directory is empty.
+        return f"{path}/" if intended.exclusive or goal is Goal.ABSENT else path
 
     def _look(self, intended: Directory, goal: Goal) -> tuple[WatchedEntry | None, Diff]:
         place, diff = super()._look(intended, goal)

@@ -82,7 +82,7 @@ class EntryPlugin(AssetPlugin, Generic[P]):
     def _changes(self, path: str, intended: P, goal: Goal) -> Iterator[Change]:
         """Everything at and next to `path` that does not match `goal`."""
 
-    def _watched(self, path: str, intended: P) -> str:
+    def _watched(self, path: str, intended: P, goal: Goal) -> str:
         """What to watch, as for `Watch.place`."""
         return path
 
@@ -93,7 +93,7 @@ class EntryPlugin(AssetPlugin, Generic[P]):
     def _look(self, intended: P, goal: Goal) -> tuple[WatchedEntry | None, Diff]:
         path = os.path.join(self._base, intended.path)
         # Watched before it is read, so that no change is missed in between.
-        place = self._watch.place(self._watched(path, intended))
+        place = self._watch.place(self._watched(path, intended, goal))
         with errors_of(path):
             found = tuple(self._changes(path, intended, goal))
         return place, self._diff_of(found) if found else NO_DIFF
