@@ -316,7 +316,7 @@ class Enforcer:
             lambda: [id for id in enforced if id in slots and self._overtakes(slots[id])]
         )
         # From here on, nothing waits until every slot knows of the incarnation.
-        self._turns.governance = governance
+        self._govern_by(governance, before)
         arriving = [id for id in new if id not in slots]
         for id in arriving:
             if (arrived := enforced[id]) is not None:
@@ -329,7 +329,6 @@ class Enforcer:
                 slot.update_head(head)
         if governance.controls_version != before.controls_version:
             await self.sweep(_CONTROLS_CHANGED)
-        self._wake_released(governance, before)
         if not same:
             self._wakeups.wake_all(self._wakeups.unsettled, "checks, limits or freezes have changed")
         async for id in in_parts(enforced, self._runtime.clock):
@@ -396,11 +395,14 @@ class Enforcer:
             known = before.releases
             releases = await runtime.reading.run(load_releases, runtime.store, self.partition, known)
             if releases is not known:
-                self._turns.governance = governance = replace(before, releases=releases)
-                self._wake_released(governance, before)
+                self._govern_by(replace(before, releases=releases), before)
 
-    def _wake_released(self, governance: Governance, before: Governance) -> None:
-        """Wake the assets for which another release counts. A push of other content is out of date."""
+    def _govern_by(self, governance: Governance, before: Governance) -> None:
+        """Judge turns by `governance` from now on, and wake the assets for which another release counts.
+
+        Whatever it was read for, it has the newest releases. A push of other content is out of date.
+        """
+        self._turns.governance = governance
         for id in governance.releases.changed_from(before.releases):
             if (slot := self._wakeups.slots.get(id)) is not None:
                 released = governance.releases.of(id)
@@ -424,7 +426,7 @@ class Enforcer:
                 # The control is stored all the same, and its version is looked for again until it is read.
                 log.warning("the store cannot be read; retrying", error=str(error))
                 return
-            self._turns.governance = governance
+            self._govern_by(governance, before)
             self._wakeups.wake_all(ids, cause)
 
     async def _lifted(self, id: AssetId) -> None:

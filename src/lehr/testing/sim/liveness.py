@@ -199,7 +199,9 @@ class LivenessChecker:
         operation, result = self._witness.operation(write.operation), write.outcome.result
         if operation is None or result is Result.UNKNOWN:
             return
-        self._stops_for_unreleased(operation, write.outcome.message)
+        held = self._released_at.pop(operation.id, None)
+        if held == self._holds:
+            self._stops_for_unreleased(operation, write.outcome.message)
         key = (operation.asset, operation.content_digest, str(operation.goal))
         if result is Result.DONE and write.ledger is None:
             self._broken("I12", f"{operation.asset} is pushed, and the ledger does not know")
@@ -215,6 +217,7 @@ class LivenessChecker:
         if pardoned:
             self._excused.add(operation.asset)
         overtaken = write.outcome.message == "superseded" or self._overtaken(operation)
+        overtaken = overtaken or (held is not None and held != self._holds)
         left_behind = self._left_behind(operation)
         if result is not Result.FAILED or overtaken or pardoned or left_behind:
             self._failures.pop(key, None)
@@ -229,9 +232,8 @@ class LivenessChecker:
 
     def _stops_for_unreleased(self, operation: Operation, message: str) -> None:
         """I10: newer content stops a push of released content only once it is released as well."""
-        same = self._released_at.pop(operation.id, None) == self._holds
         newest = max(self._witness.incarnations, default=0)
-        if message == "superseded" and same and self.content_of(operation.asset, newest) == operation.content:
+        if message == "superseded" and self.content_of(operation.asset, newest) == operation.content:
             self._broken("I10", f"a push of {operation.asset} stops for content that is not released to it")
 
     def _left_behind(self, operation: Operation) -> bool:
@@ -493,6 +495,8 @@ class LivenessChecker:
             self._broken(
                 "I3", f"{operation.asset} is pushed although {id}, which has to go first, is another"
             )
+        if at and id not in self._witness.assets(at):  # Pinned to nothing: it stays as it is.
+            at = operation.governing
         looks = [
             look
             for content in {operation.content, max(operation.content, at)}

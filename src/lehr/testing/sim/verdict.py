@@ -65,8 +65,11 @@ def _published(harness: Harness) -> Iterator[str]:
 def _left_open(harness: Harness) -> Iterator[str]:
     records = harness.process.store.records
     still = records.open_operations(PARTITION)
+    # An unknown outcome whose comparison needs an output of a broken asset waits with it.
+    connecting = harness.production.connecting
+    excused = _connected(harness, harness.lost) if connecting else harness.lost
     for operation in still:
-        if operation.asset not in harness.lost:
+        if operation.asset not in excused:
             yield f"I7: operation {operation.id} of {operation.asset} is still open"
     used, _until = records.usage(HELD, harness.clock.now())
     if used != len(still):
