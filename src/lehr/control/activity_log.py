@@ -20,8 +20,10 @@ from lehr.base.clock import Clock, iso
 from lehr.base.text import writable
 from lehr.model.asset import AssetId
 from lehr.model.decision import Decision, Status
+from lehr.model.evidence import Evidence, Failed, WentBack
 from lehr.model.operation import Operation, Purpose, Result
 from lehr.model.writes import Admit, Audit, Finish, RecordDecision, Refused, Reschedule, Write, WriteReleases
+from lehr.rollouts.story import in_words
 
 MINUTE = 60.0
 """Seconds between two lines of a cause."""
@@ -149,9 +151,11 @@ class ActivityLog:
                 fields = {"actor": entry.actor, "command": entry.command}
                 text = f"{entry.actor}: lehr {entry.given}: {entry.result}"
                 return [LogLine(entry.at, level, "command", _cut(text), fields)]
-            case WriteReleases():
+            case WriteReleases(evidence=()):
                 counts = f"{len(write.releases)} released, {len(write.withdrawn)} withdrawn"
                 return [LogLine(write.at, Level.INFO, "releases", counts)]
+            case WriteReleases():
+                return [line for item in write.evidence if (line := _rollout(item))]
         return []
 
     def _pushed(self, write: Admit) -> list[LogLine]:
@@ -246,3 +250,13 @@ def _differs(decision: Decision | None) -> str:
 
 def _cut(text: str) -> str:
     return writable(text, _MOST_CHARACTERS)
+
+
+def _rollout(item: Evidence) -> LogLine | None:
+    words = in_words(item.fact)
+    if not words:
+        return None
+    bad = isinstance(item.fact, Failed | WentBack)
+    fields = {"policy": item.policy, "rollout": item.rollout}
+    level = Level.WARNING if bad else Level.INFO
+    return LogLine(item.at, level, "rollout", _cut(f"{item.policy} {words}"), fields)

@@ -23,6 +23,7 @@ from lehr.control.messages import (
     AnyRequest,
     Approve,
     CommandResult,
+    CommandRollout,
     Controlling,
     Lift,
     Override,
@@ -33,6 +34,8 @@ from lehr.control.messages import (
     Retry,
 )
 from lehr.control.retention import pruned
+from lehr.control.rollout_commands import chosen_policy, commanded
+from lehr.control.rollout_commands import summary as summary_of_rollout
 from lehr.control.tenure import Tenure
 from lehr.enforce.committer import Committer
 from lehr.enforce.enforcer import Enforcer
@@ -41,11 +44,25 @@ from lehr.model.asset import Asset, AssetId
 from lehr.model.attempt import Attempt
 from lehr.model.control import AuditEntry, Control
 from lehr.model.selector import parse_selector
-from lehr.model.writes import Audit, LeaseLostError, LiftControl, Prune, Pruned, Refused, SetControl
+from lehr.model.writes import (
+    Audit,
+    LeaseLostError,
+    LiftControl,
+    Prune,
+    Pruned,
+    Refused,
+    SetControl,
+    WriteReleases,
+)
 from lehr.query.run_state import RunState
+from lehr.rollouts.course import Course
 from lehr.sdk.runtime import Runtime
+from lehr.strategist.courses import read_courses
 
 log = Log()
+
+_ATTEMPTS = 5
+"""How often a command is written, while others change releases in between."""
 
 
 class Commander:
@@ -109,6 +126,8 @@ class Commander:
                 return await self._lift(request)
             case Retry():
                 return await self._retry(request)
+            case CommandRollout():
+                return await self._command_rollout(request, actor)
             case Refresh():
                 return _result_of(await self._refresh())
             case Report():
@@ -194,6 +213,28 @@ class Commander:
             ids.update(dict.fromkeys(await self._enforcer.select(item.selector)))
         names = ", ".join(str(item.selector) for item in found)
         return CommandResult(True, f"{request.kind} lifted for {names}", assets=tuple(ids))
+
+    async def _command_rollout(self, request: CommandRollout, actor: str) -> CommandResult:
+        refused: Refused | None = None
+        for _attempt in range(_ATTEMPTS):
+            governance = self._enforcer.governance
+            if governance is None:
+                break
+            policy = chosen_policy(request, governance.policies.items)
+            now, course = self._clock.now(), await self._reading.run(self._course_of, policy)
+            evidence = commanded(request, policy, course, partition=self._partition, actor=actor, now=now)
+            version = governance.releases.version
+            write = WriteReleases(self._partition, version, governance.digest, now, evidence=(evidence,))
+            [refused] = await self._committer.ask(write)
+            await self._enforcer.releases_changed()
+            if refused is None:
+                self._tenure().strategist.wake()
+                return CommandResult(True, summary_of_rollout(request.action, policy))
+        why = "the control plane is starting" if refused is None else refused.message
+        raise LehrError("the command was not carried out", code="CTL145", why=why, fix="try again")
+
+    def _course_of(self, policy: AssetId) -> Course:
+        return read_courses(self._store.records, self._partition).of(policy)
 
     async def _retry(self, request: Retry) -> CommandResult:
         ids = await self._enforcer.select(parse_selector(request.selector))

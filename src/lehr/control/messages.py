@@ -6,6 +6,8 @@ from typing import Any
 
 import msgspec
 
+from lehr.model.evidence import RolloutCommand
+
 
 class Request(msgspec.Struct, frozen=True, kw_only=True, tag_field="command", omit_defaults=True):
     """Base of all commands. The tag is the command's name."""
@@ -85,6 +87,18 @@ class Retry(Request, frozen=True, tag="retry"):
     selector: str
 
 
+class CommandRollout(Request, frozen=True, tag="rollout"):
+    """A command about the rollout of a policy.
+
+    Attributes:
+        policy: its id; empty for the only one.
+    """
+
+    action: RolloutCommand
+    policy: str = ""
+    reason: str = ""
+
+
 class Refresh(Request, frozen=True, tag="refresh"):
     """Check the source now. Answers with the attempt."""
 
@@ -106,7 +120,18 @@ class PruneHistory(Request, frozen=True, tag="prune"):
 
 
 AnyRequest = (
-    Pause | Freeze | Pin | Approve | Override | Restart | Lift | Retry | Refresh | Report | PruneHistory
+    Pause
+    | Freeze
+    | Pin
+    | Approve
+    | Override
+    | Restart
+    | Lift
+    | Retry
+    | CommandRollout
+    | Refresh
+    | Report
+    | PruneHistory
 )
 
 

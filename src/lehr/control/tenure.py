@@ -15,12 +15,13 @@ from lehr.sdk.check import CheckPlugin
 from lehr.sdk.claims import Claims
 from lehr.sdk.plugin import AssetPlugin
 from lehr.sdk.runtime import Runtime
+from lehr.strategist.strategist import Strategist
 
 _FLUSH_SECONDS = 5.0
 
 
 class Tenure:
-    """A committer, and an Enforcer that writes through it. Both are of no use after the lease is lost.
+    """A committer, and an Enforcer and a Strategist that write through it: of no use after the lease is lost.
 
     Use: `await begin()`, and if it raises or later, `await end()`.
 
@@ -41,9 +42,13 @@ class Tenure:
         """A tenure that has not begun. Arguments as in `control.plane.Parts`, `Committer` and `Turns`."""
         self.begun = False
         self.committer = Committer(runtime.store, blocking, runtime.clock, committed)
-        self.enforcer = Enforcer(runtime, self.committer, plugins, checks, claims, turned)
+        self.enforcer = Enforcer(
+            runtime, self.committer, plugins, checks, claims, turned, self._begin_releasing
+        )
+        self.strategist = Strategist(runtime, self.committer, self.enforcer)
         self._partition = runtime.partition
         self._committing: asyncio.Task[None] | None = None
+        self._releasing: asyncio.Task[None] | None = None
 
     async def begin(self, owner: str) -> None:
         """Take the lease, and begin to enforce.
@@ -56,6 +61,11 @@ class Tenure:
             self._committing = asyncio.create_task(self.committer.run(), name="committer")
         await self.enforcer.start(owner)
         self.begun = True
+
+    def _begin_releasing(self) -> None:
+        """Without any policy there is no Strategist to run."""
+        if self._releasing is None:
+            self._releasing = asyncio.create_task(self.strategist.run(), name="strategist")
 
     async def broken(self) -> None:
         """Wait until something ends, and raise why.
@@ -78,6 +88,9 @@ class Tenure:
 
     async def end(self, grace: float = 0.0) -> None:
         """Stop enforcing, and return the lease. Pushes may take `grace` seconds to finish."""
+        if self._releasing is not None:
+            self._releasing.cancel()
+            await asyncio.gather(self._releasing, return_exceptions=True)
         await self.enforcer.stop(grace)
         if self._committing is None:
             return

@@ -90,12 +90,14 @@ class Enforcer:
         checks: Sequence[CheckPlugin],
         claims: Claims | None = None,
         turned: Turned = nobody,
+        policies_in_force: Callable[[], None] = lambda: None,
     ) -> None:
         """Enforce the partition of `runtime`.
 
         Args:
             claims: the register of the host, if it has one.
             turned: called at the end of each turn.
+            policies_in_force: called whenever rollout policies come into force, or stay in force.
         """
         self.partition = runtime.partition
         self.defect: BaseException | None = None
@@ -103,6 +105,7 @@ class Enforcer:
         self._committer = committer
         self._lookups = Lookups(runtime)
         self._wakeups = Wakeups(runtime.clock, runtime.chance)
+        self._policies_in_force = policies_in_force
         self._claims = SlotClaims(claims, runtime, self._lookups, self._wakeups.slots)
         self._lanes: dict[str, Lane[Slot]] = {}
         plugins = tuple(plugins)
@@ -162,6 +165,8 @@ class Enforcer:
         await self._intent_follower.begin()
         self._spawn(self._intent_follower.run(), "intent", self._loop_ended)
         await self._release_claims()
+        if self._turns.governance is not None and self._turns.governance.policies:
+            self._policies_in_force()
 
     def _lease(self) -> KeepLease:
         return KeepLease(self.partition, self._turns.epoch, self._runtime.clock.now())
@@ -403,6 +408,8 @@ class Enforcer:
         Whatever it was read for, it has the newest releases. A push of other content is out of date.
         """
         self._turns.governance = governance
+        if governance.policies:
+            self._policies_in_force()
         for id in governance.releases.changed_from(before.releases):
             if (slot := self._wakeups.slots.get(id)) is not None:
                 released = governance.releases.of(id)
@@ -492,7 +499,7 @@ class Enforcer:
         last = self._lookups.last_known(slot.key, slot.type)
         if last is None or self._turns.governance is None:
             return False
-        holds = self._turns.governance.holds(slot.key.id, self._runtime.clock.now())
+        holds = self._turns.governance.holds(last[0], self._runtime.clock.now())
         return holds.released is not None or pin(last[0], last[1], holds).pin is not None
 
     def pushes(self) -> list[tuple[Operation, str]]:
@@ -555,6 +562,11 @@ class Enforcer:
     def trouble(self) -> str:
         """Why the newest incarnation is not enforced; empty when it is, or is about to be."""
         return self._intent_follower.trouble
+
+    @property
+    def governance(self) -> Governance | None:
+        """What turns are judged by: checks, controls, policies, releases. None before it has started."""
+        return self._turns.governance
 
     @property
     def at_rest(self) -> bool:

@@ -18,6 +18,7 @@ from lehr.model.pinning import NO_HOLDS, Holds
 from lehr.model.release import NO_RELEASES, Releases
 from lehr.model.selector import Selector
 from lehr.model.types import Registry
+from lehr.rollouts.policy import NO_POLICIES, ROLLOUT_POLICY, Policies, policies_of
 from lehr.sdk.store import Store
 
 _DEFAULT_BUDGET = DeletionBudget()
@@ -33,6 +34,7 @@ class Governance(msgspec.Struct, frozen=True):
     observed: tuple[ObserveOnly, ...]
     removals: tuple[Reservation, ...]
     releases: Releases = NO_RELEASES
+    policies: Policies = NO_POLICIES
 
     @property
     def sequence(self) -> int:
@@ -50,9 +52,11 @@ class Governance(msgspec.Struct, frozen=True):
         """The unexpired controls that may select an asset, in the order in which they were set."""
         return self.controls.over(id, now)
 
-    def holds(self, id: AssetId, now: float) -> Holds:
-        """The controls and the release that may keep an asset from the newest content."""
-        controls, released = self.controls.over(id, now), self.releases.of(id)
+    def holds(self, asset: Asset, now: float) -> Holds:
+        """The controls and the release that may keep an asset, as intent last had it, from newer content."""
+        controls = self.controls.over(asset.id, now)
+        governed = bool(self.policies) and self.policies.of(asset) is not None
+        released = self.releases.of(asset.id, governed)
         return Holds(controls, released) if controls or released is not None else NO_HOLDS
 
     def selectors_changed_from(self, before: Governance) -> list[Selector]:
@@ -82,9 +86,9 @@ class AsOf(NamedTuple):
     def sequence(self) -> int:
         return self.governance.sequence
 
-    def holds(self, id: AssetId) -> Holds:
-        """The controls and the release that may keep an asset from the newest content."""
-        return self.governance.holds(id, self.now)
+    def holds(self, asset: Asset) -> Holds:
+        """The controls and the release that may keep an asset, as intent last had it, from newer content."""
+        return self.governance.holds(asset, self.now)
 
 
 def load(
@@ -113,6 +117,7 @@ def load(
         tuple(registry.payload(asset, ObserveOnly) for asset in assets.get(OBSERVE_ONLY, ())),
         _removals(partition, [registry.payload(a, DeletionBudget) for a in assets.get(DELETION_BUDGET, ())]),
         load_releases(store, partition, known),
+        policies_of(assets.get(ROLLOUT_POLICY, ()), filter(registry.inert, registry.types)),
     )
 
 

@@ -30,11 +30,11 @@ _UNKNOWN = Effects(capacity=None)
 UNDER_WAY = Diff((Change("push", "ended", "under way"),), _UNKNOWN)
 """How an asset differs while a push of it is, or may be, under way."""
 
-HoldsOver = Callable[[AssetId], Holds]
-"""The controls and the release that may keep an asset from the newest content."""
+HoldsOver = Callable[[Asset], Holds]
+"""The controls and the release that may keep an asset, as intent last had it, from newer content."""
 
 
-def no_holds(id: AssetId) -> Holds:
+def no_holds(asset: Asset) -> Holds:
     """`HoldsOver` for those who ignore pins and releases."""
     return NO_HOLDS
 
@@ -83,7 +83,7 @@ class Neighbours:
         return 0 if newest is None else self._content_of(newest, governing, holds_over)
 
     def _content_of(self, newest: Asset, governing: int, holds_over: HoldsOver) -> int:
-        holds = holds_over(newest.id)
+        holds = holds_over(newest)
         if holds == NO_HOLDS:
             return governing
         slot = self._slots.get(newest.id)

@@ -59,7 +59,7 @@ class Viewer:
         now, governing = self._clock.now(), governance.sequence
         last, came_with = self._last(slot, governing)
         newest = self._last_with(slot.key, came_with, governing) if slot.departed else governing
-        pinning = self._pinning(slot, last, newest, governance.holds(last.id, now))
+        pinning = self._pinning(slot, last, newest, governance.holds(last, now))
         asset: Asset | None = last
         # To search the bytes takes a tenth of decoding them, and hardly any asset is turned down.
         asked = self._registry.addon(last, TURNDOWN, Turndown) if _TURNDOWN in last.body else None

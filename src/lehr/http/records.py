@@ -31,6 +31,7 @@ from lehr.model.asset import Asset, AssetId, AssetKey
 from lehr.model.attempt import Attempt
 from lehr.model.control import AuditEntry, Control
 from lehr.model.decision import Reservation
+from lehr.model.evidence import Evidence
 from lehr.model.feed import FeedEntry
 from lehr.model.handle import Handle
 from lehr.model.incarnation import Incarnation
@@ -94,6 +95,13 @@ class OfReleased(OfPartition, frozen=True):
 class OfReleases(OfHistory, frozen=True):
     """Of which asset, and how many at most."""
 
+    limit: Annotated[int, Meta(ge=1, le=Limits().page_assets)] = 100
+
+
+class OfEvidence(OfPartition, frozen=True):
+    """After which number, and how many at most."""
+
+    after: Annotated[int, Meta(ge=0, le=2**53)] = 0
     limit: Annotated[int, Meta(ge=1, le=Limits().page_assets)] = 100
 
 
@@ -319,6 +327,11 @@ def _released(reading: Reading, asked: OfReleased) -> CountingReleases:
 @RECORDS.read_by("releases", "Releases of an asset, newest first.", OfReleases, list[Release])
 def _releases(reading: Reading, asked: OfReleases) -> list[Release]:
     return reading.records.releases(_key(reading, asked.asset), asked.limit)
+
+
+@RECORDS.read_by("evidence", "Evidence of rollouts, oldest first.", OfEvidence, list[Evidence])
+def _evidence(reading: Reading, asked: OfEvidence) -> list[Evidence]:
+    return reading.records.evidence(reading.partition, asked.after, asked.limit)
 
 
 @RECORDS.read_by("feed", "The changes of each commit, oldest first.", OfFeed, Feed)

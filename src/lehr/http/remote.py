@@ -22,6 +22,7 @@ from lehr.model.asset import Asset, AssetId, AssetKey, Partition
 from lehr.model.attempt import Attempt
 from lehr.model.control import AuditEntry, Control
 from lehr.model.decision import Decision, Reservation
+from lehr.model.evidence import Evidence
 from lehr.model.feed import FeedEntry
 from lehr.model.handle import Handle
 from lehr.model.incarnation import AssetChange, Incarnation
@@ -226,6 +227,9 @@ class RemoteRecords(_Remote):
 
     def releases(self, key: AssetKey, limit: int = 100) -> list[Release]:
         return self._ask(key.partition, "releases", list[Release], asset=key.id, limit=limit)
+
+    def evidence(self, partition: Partition, after: int = 0, limit: int = 1000) -> list[Evidence]:
+        return self._ask(partition, "evidence", list[Evidence], after=after, limit=limit)
 
     def open_operations(self, partition: Partition) -> list[Operation]:
         return self._ask(partition, "operations", list[Operation], open="true")

@@ -20,6 +20,7 @@ class ChangeKind(enum.StrEnum):
     it has ended; `record` is its id.
     CONTROL_SET, CONTROL_LIFTED: `record` is its id. One that expires is not written, and so not reported.
     RELEASED, RELEASE_WITHDRAWN: `record` is the id of the release.
+    ROLLOUT: evidence of a rollout was written; `asset` is its policy, and `record` its id.
     """
 
     INCARNATION = "incarnation"
@@ -32,6 +33,7 @@ class ChangeKind(enum.StrEnum):
     CONTROL_LIFTED = "control-lifted"
     RELEASED = "released"
     RELEASE_WITHDRAWN = "release-withdrawn"
+    ROLLOUT = "rollout"
 
 
 class RecordChange(msgspec.Struct, frozen=True, array_like=True, gc=False):

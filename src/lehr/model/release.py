@@ -98,13 +98,26 @@ class Releases:
         self.version = version
         self._released = released or {}
 
-    def of(self, id: AssetId) -> Released | None:
-        """The release that counts for an asset; None for one that was never released: it follows intent."""
+    def of(self, id: AssetId, governed: bool = False) -> Released | None:
+        """The release that counts for an asset; None for one that follows intent.
+
+        Args:
+            governed: a policy governs it, so without any release it keeps what was last applied to it.
+        """
         try:
             release = self._released[id]
         except KeyError:
-            return None
+            return Released(id, None) if governed else None
         return None if release is not None and release.target is None else Released(id, release)
+
+    def knows(self, id: AssetId) -> bool:
+        """Whether an asset was ever released."""
+        return id in self._released
+
+    def frees(self, id: AssetId) -> bool:
+        """Whether a person has let an asset follow intent, whatever governs it."""
+        release = self._released.get(id)
+        return release is not None and release.target is None
 
     def updated(self, version: int, changed: Iterable[Released]) -> Releases:
         """These, with what has changed up to `version`."""

@@ -15,6 +15,7 @@ from lehr.model.asset import Asset, AssetId, AssetKey, Partition
 from lehr.model.attempt import Attempt
 from lehr.model.control import AuditEntry, Control
 from lehr.model.decision import Condition, Decision, Reservation
+from lehr.model.evidence import Evidence
 from lehr.model.handle import Handle
 from lehr.model.incarnation import Candidate
 from lehr.model.lease import LEASE_SECONDS, WHOLE
@@ -180,7 +181,9 @@ class LiftControl(msgspec.Struct, frozen=True):
 
 
 class WriteReleases(msgspec.Struct, frozen=True):
-    """Release assets, and withdraw releases: all of it, or nothing. Answers None, or `Refused`.
+    """Release assets, withdraw releases, and write evidence: all of it, or nothing.
+
+    Answers None, or `Refused`.
 
     Refused (`ReleasesChanged`, `GovernanceChanged`) when anything was released, withdrawn or governed
     otherwise since the writer looked: it decides again. So of two that decide at the same time, one does.
@@ -191,6 +194,7 @@ class WriteReleases(msgspec.Struct, frozen=True):
         governance: digest of the governing assets that it saw.
         releases: each becomes the newest of its asset.
         withdrawn: ids of releases that no longer count; those that do not count already are left out.
+        evidence: appended in this order.
     """
 
     partition: Partition
@@ -199,6 +203,7 @@ class WriteReleases(msgspec.Struct, frozen=True):
     at: float
     releases: tuple[Release, ...] = ()
     withdrawn: tuple[str, ...] = ()
+    evidence: tuple[Evidence, ...] = ()
 
 
 class KeepHandle(msgspec.Struct, frozen=True):

@@ -19,6 +19,7 @@ from lehr.model.release import NO_RELEASES
 from lehr.query.asset_rows import INERT, Row
 from lehr.query.partition_view import Reading
 from lehr.query.run_state import RunState
+from lehr.rollouts.policy import ROLLOUT_POLICY, policies_of
 from lehr.sdk.store import PrunedError
 
 _SHOWN = 12
@@ -180,12 +181,13 @@ def _pinning(reading: Reading) -> Callable[[Asset], Pinning]:
     releases = NO_RELEASES.updated(*records.released(partition))
     newest = reading.newest()
     governing = 0 if newest is None else newest.sequence
+    policies = policies_of(reading.intent.assets(partition, governing, [ROLLOUT_POLICY]))
 
     def same(id: AssetId, one: int, other: int) -> bool:
         return same_content(asset_at(reading, id, one), asset_at(reading, id, other))
 
     def pinning(asset: Asset) -> Pinning:
-        holds = Holds(controls, releases.of(asset.id))
+        holds = Holds(controls, releases.of(asset.id, policies.of(asset) is not None))
         entry = records.ledger(AssetKey(partition, asset.id)) if holds.released else None
         applied = 0 if entry is None else entry.content
         return pin(asset, governing, holds, applied=applied, same=same)

@@ -15,6 +15,7 @@ from lehr.model.attempt import Attempt
 from lehr.model.control import AuditEntry, Control
 from lehr.model.damage import Advance, Damage, DamagedError, TypesOf
 from lehr.model.decision import Condition, Decision, Reservation
+from lehr.model.evidence import Evidence
 from lehr.model.feed import FeedEntry
 from lehr.model.handle import Handle
 from lehr.model.incarnation import AssetChange, Incarnation
@@ -257,6 +258,10 @@ class Records(Protocol):
 
     def releases(self, key: AssetKey, limit: int = 100) -> list[Release]:
         """The newest releases of an asset, newest first, withdrawn ones included."""
+        ...
+
+    def evidence(self, partition: Partition, after: int = 0, limit: int = 1000) -> list[Evidence]:
+        """The first evidence of rollouts after a number, in the order in which it was written."""
         ...
 
     def open_operations(self, partition: Partition) -> list[Operation]:

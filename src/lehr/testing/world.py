@@ -11,6 +11,7 @@ from lehr.model.addons import ADDONS
 from lehr.model.asset import Asset, AssetId, Partition, make_asset
 from lehr.model.governance import GOVERNANCE_TYPES
 from lehr.model.types import AnyReference, AssetType, Registry
+from lehr.rollouts.policy import ROLLOUT_POLICY_TYPE
 
 THING = "test.Thing"
 PARTITION = Partition("test")
@@ -40,7 +41,7 @@ def thing(id: str, value: str = "", addons: Mapping[str, Any] | None = None, **f
 
 def registry(types: Iterable[AssetType] = ()) -> Registry:
     """Things, types that Lehr itself understands, and `types`."""
-    return Registry((AssetType(THING, Thing), *GOVERNANCE_TYPES, *types), ADDONS)
+    return Registry((AssetType(THING, Thing), *GOVERNANCE_TYPES, ROLLOUT_POLICY_TYPE, *types), ADDONS)
 
 
 class Crash(BaseException):

@@ -40,9 +40,10 @@ def registry() -> Registry:
     from lehr.plugins.database.payload import TYPES as DATABASE_TYPES
     from lehr.plugins.file.payload import TYPES as FILE_TYPES
     from lehr.plugins.process.payload import TYPES as PROCESS_TYPES
+    from lehr.rollouts.policy import ROLLOUT_POLICY_TYPE
 
     production = (*FILE_TYPES, *PROCESS_TYPES, *COMMAND_TYPES, *BALANCER_TYPES, *DATABASE_TYPES)
-    known = Registry((*production, *CHECK_TYPES, *GOVERNANCE_TYPES), ADDONS)
+    known = Registry((*production, *CHECK_TYPES, *GOVERNANCE_TYPES, ROLLOUT_POLICY_TYPE), ADDONS)
     for entry in installed("lehr.types"):
         with blaming(entry):
             for item in entry.load()():

@@ -15,6 +15,7 @@ from lehr.http import remote
 from lehr.http.remote import RemoteStore
 from lehr.model.asset import AssetId, Partition
 from lehr.model.decision import Reservation
+from lehr.model.evidence import Begun, Looked, UnitLook
 from lehr.model.handle import Handle
 from lehr.model.outputs import Outputs
 from lehr.model.selector import parse_selector
@@ -24,6 +25,7 @@ from lehr.query.filters import Filter
 from lehr.query.partition_view import Reading
 from lehr.sdk.store import PrunedError, Span, Store
 from lehr.sdk.watch import FeedGoneError
+from lehr.testing.conformance.store.rollouts import evidence, witnessed
 from lehr.testing.conformance.store.subject import (
     NOW,
     OTHER,
@@ -85,6 +87,8 @@ ASKED: dict[str, Ask] = {
     "released": lambda store: store.records.released(PARTITION),
     "released since": lambda store: store.records.released(PARTITION, 1),
     "releases": lambda store: store.records.releases(key("a")),
+    "evidence": lambda store: store.records.evidence(PARTITION),
+    "evidence after": lambda store: store.records.evidence(PARTITION, 1, 1),
     "open_operations": lambda store: store.records.open_operations(PARTITION),
     "operations": lambda store: store.records.operations(PARTITION),
     "ledger": lambda store: store.records.ledger(key("a")),
@@ -130,6 +134,7 @@ def fill(store: Store) -> None:
     store.commit([KeepHandle(Handle(PARTITION, AssetId("a"), THING, "vol-1 & more", NOW))])
     released(store, release("r1", "a", 5), release("r2", "b", 4))
     released(store, release("r3", "a", 5), withdrawn=["r2"])
+    witnessed(store, evidence("ro1", Begun(4)), evidence("ro1", Looked({"a & b": UnitLook(True, 1.5)})))
     store.commit([KeepOutputs(Outputs(PARTITION, AssetId("a"), THING, {"id": ["vol-1 & more", None]}, NOW))])
     store.commit([Prune(PARTITION, keep=3, before=float("inf"))])
 

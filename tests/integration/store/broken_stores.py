@@ -651,6 +651,22 @@ class PrunesWhatIsReleased(Broken):
         return super().commit(writes)
 
 
+class EvidenceAfterARefusal(Broken):
+    """Writes evidence down, whatever becomes of the releases."""
+
+    def commit(self, writes: Sequence[Any]) -> list[Any]:
+        [write] = writes
+        if not isinstance(write, WriteReleases):
+            return super().commit(writes)
+        [answer] = super().commit([write])
+        if answer is not None:
+            newest = self._store.intent.newest(write.partition)
+            version, _ = self._store.records.released(write.partition)
+            alone = replace(write, version=version, governance=newest.governance, releases=(), withdrawn=())
+            self._store.commit([alone])
+        return [answer]
+
+
 # --- importing ---------------------------------------------------------------
 
 

@@ -30,9 +30,10 @@ from lehr.testing.conformance.store import (
     leases,
     releases,
     retention,
+    rollouts,
     transactions,
 )
-from lehr.testing.conformance.store.subject import PARTITION
+from lehr.testing.conformance.store.subject import NOW, PARTITION
 from tests.integration.store.broken_stores import (
     AdmitsFirst,
     AdmitsWhatIsNotReleased,
@@ -45,6 +46,7 @@ from tests.integration.store.broken_stores import (
     EnforcesImports,
     EntersLateEnds,
     EverythingGoverns,
+    EvidenceAfterARefusal,
     FirstHandleStays,
     FirstWordStands,
     Forgets,
@@ -162,6 +164,15 @@ def _all_released(right: Any, partition: Partition, since: int = 0) -> tuple[int
 def _released_now(right: Any, partition: Partition, since: int = 0) -> tuple[int, list[Any]]:
     version, found = right.released(partition, since)
     return version, [item for item in found if item.release is not None]
+
+
+def _evidence_by_time(right: Any, partition: Partition, after: int = 0, limit: int = 1000) -> list[Any]:
+    return sorted(right.evidence(partition, after, limit), key=lambda item: float(item.at))
+
+
+def _evidence_of_late(right: Any, partition: Partition, after: int = 0, limit: int = 1000) -> list[Any]:
+    """Without what was written long ago."""
+    return [item for item in right.evidence(partition, after, limit) if item.at > NOW]
 
 
 def _releases_by_time(right: Any, key: AssetKey, limit: int = 100) -> list[Any]:
@@ -323,6 +334,12 @@ BREAKS: list[tuple[Rule, type[Broken]]] = [
     (releases.releases_of_other_assets_do_not_refuse, AnyReleaseRefusesAll),
     (releases.released_incarnations_are_kept, PrunesWhatIsReleased),
     (releases.pruning_leaves_an_asset_governed, with_records(released=_released_now)),
+    (
+        rollouts.evidence_is_kept_in_the_order_in_which_it_was_written,
+        with_records(evidence=_evidence_by_time),
+    ),
+    (rollouts.evidence_is_written_with_its_releases_or_not_at_all, EvidenceAfterARefusal),
+    (rollouts.the_last_rollout_of_a_policy_is_not_pruned, with_records(evidence=_evidence_of_late)),
     (imports.what_is_imported_is_read_and_never_in_force, EnforcesImports),
     (imports.a_damaged_file_imports_nothing, ImportsAnything),
     (imports.another_of_the_same_name_replaces_only_when_told, ReplacesImports),

@@ -12,6 +12,7 @@ from lehr.model.asset import AssetId, AssetKey, Partition
 from lehr.model.attempt import Attempt
 from lehr.model.control import AuditEntry, Control
 from lehr.model.decision import Condition, Decision, Reservation
+from lehr.model.evidence import Evidence
 from lehr.model.feed import FeedEntry
 from lehr.model.handle import Handle
 from lehr.model.operation import LedgerEntry, Operation
@@ -20,6 +21,7 @@ from lehr.model.release import Release, Released
 from lehr.model.writes import Prune, Pruned
 from lehr.sdk.store import DamagedOperation, Standing
 from lehr.store.sql.admission import active_controls, usage
+from lehr.store.sql.evidence import evidence
 from lehr.store.sql.feed import entries, newest_position
 from lehr.store.sql.partitions import partition_row
 from lehr.store.sql.releases import released, releases
@@ -77,6 +79,10 @@ class SqlRecords:
     def releases(self, key: AssetKey, limit: int = 100) -> list[Release]:
         with self._reading() as db:
             return releases(db, key, limit)
+
+    def evidence(self, partition: Partition, after: int = 0, limit: int = 1000) -> list[Evidence]:
+        with self._reading() as db:
+            return evidence(db, partition, after, limit)
 
     def damaged_operations(self, partition: Partition) -> list[DamagedOperation]:
         with self._reading() as db:

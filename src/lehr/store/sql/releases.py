@@ -12,6 +12,7 @@ from lehr.model.feed import ChangeKind
 from lehr.model.reason import Reason
 from lehr.model.release import Release, Released
 from lehr.model.writes import Refused, WriteReleases
+from lehr.store.sql.evidence import append_evidence
 from lehr.store.sql.headers import is_pruned
 from lehr.store.sql.partitions import partition_row, write_partition
 from lehr.store.sql.session import Row, Session
@@ -61,6 +62,7 @@ def write_releases(db: Session, write: WriteReleases) -> Refused | None:
                 number, release.id, write.partition, release.asset, release.target, None, version, body
             ),
         )
+    append_evidence(db, write.evidence)
     return None
 
 

@@ -21,6 +21,7 @@ from lehr.model.decision import Status
 from lehr.model.diff import Goal
 from lehr.model.writes import Prune, Pruned
 from lehr.store.sql.admission import active_controls
+from lehr.store.sql.evidence import OLD_EVIDENCE
 from lehr.store.sql.feed import prunable_entries, prune_entries
 from lehr.store.sql.headers import mark_pruned, pruned_flags
 from lehr.store.sql.releases import released
@@ -161,7 +162,7 @@ def prune(db: Session, write: Prune) -> Pruned:
         verified = _require_intact(db, write)
         if verified is not None:
             return Pruned(rest=replace(write, operations_verified=verified))
-        if _remove_shares(db, write) or _remove_releases(db, write):
+        if _remove_shares(db, write) or _remove_releases(db, write) or _remove_evidence(db, write):
             return Pruned(rest=write)
         sequences = list(_share(db, write))
         if sequences:
@@ -314,6 +315,12 @@ def _remove_releases(db: Session, write: Prune) -> bool:
     So a release that counts again when later ones are withdrawn always finds its incarnation.
     """
     query = f"DELETE FROM release WHERE number IN ({_old_releases(db)})"  # noqa: S608
+    return db.execute(query, _wanted(write)).rowcount > 0
+
+
+def _remove_evidence(db: Session, write: Prune) -> bool:
+    """Remove evidence of old rollouts. Returns whether any was removed."""
+    query = f"DELETE FROM evidence WHERE number IN ({OLD_EVIDENCE})"  # noqa: S608
     return db.execute(query, _wanted(write)).rowcount > 0
 
 

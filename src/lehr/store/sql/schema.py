@@ -3,7 +3,7 @@
 Each database adds indexes whose columns suit it.
 """
 
-VERSION = 5
+VERSION = 6
 """Raised by every change of the tables: a store of another version is refused."""
 
 TABLES = """
@@ -204,6 +204,18 @@ CREATE TABLE release (
 );
 CREATE INDEX release_asset ON release (partition, asset, number);
 CREATE INDEX release_changed ON release (partition, changed);
+
+CREATE TABLE evidence (
+    number INTEGER PRIMARY KEY,
+    partition TEXT NOT NULL,
+    policy TEXT NOT NULL,
+    rollout TEXT NOT NULL,
+    at REAL NOT NULL,
+    body BLOB NOT NULL,
+    checksum BLOB NOT NULL
+);
+CREATE INDEX evidence_partition ON evidence (partition, number);
+CREATE INDEX evidence_policy ON evidence (partition, policy, rollout, number);
 
 CREATE TABLE audit (
     number INTEGER PRIMARY KEY,

@@ -265,6 +265,16 @@ RELEASE = Table(
     "body",
     description="release {id} of asset {asset}",
 )
+EVIDENCE = Table(
+    "evidence",
+    "number",
+    "partition",
+    "policy",
+    "rollout",
+    "at",
+    "body",
+    description="evidence {number} of rollout {rollout}",
+)
 AUDIT = Table("audit", "number", "partition", "body", description="entry {number} of the audit trail")
 FEED = Table(
     "feed", "partition", "number", "at", "changes", description="entry {number} of the feed of {partition}"

@@ -130,6 +130,8 @@ class FeedJudge:
         for release in write.releases:
             self._releases[release.id] = release.asset
             yield ChangeKind.RELEASED, release.asset, release.id
+        for item in write.evidence:
+            yield ChangeKind.ROLLOUT, item.policy, item.rollout
 
     def _ended(self, write: Finish) -> Iterator[_Named]:
         asset = self._open[write.operation]

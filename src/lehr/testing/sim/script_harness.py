@@ -21,8 +21,9 @@ from lehr.model.attempt import Attempt, Publication
 from lehr.model.decision import Status
 from lehr.model.incarnation import Incarnation
 from lehr.model.types import AssetType
-from lehr.model.writes import Publish, Write
+from lehr.model.writes import Publish, Write, WriteReleases
 from lehr.query.partition_view import Reading
+from lehr.rollouts.story import in_words
 from lehr.sdk.check import CheckPlugin
 from lehr.sdk.plugin import Fencing
 from lehr.store.sqlite import SqliteStore
@@ -38,7 +39,7 @@ from lehr.testing.sim.trace import clock
 from lehr.testing.virtual import EPOCH
 from lehr.testing.world import PARTITION, Crash, registry
 
-_SHOWN = ("source", "push", "decision", "fault", "recovery", "process")
+_SHOWN = ("source", "push", "decision", "rollout", "fault", "recovery", "process")
 """Kinds of events that a script shows. The actions of people and editors are in the script itself."""
 
 _IDENTIFIER = re.compile(r"\b\d[0-9a-z]{14,23}\b")
@@ -125,13 +126,17 @@ class ScriptHarness(Harness):
         return [*super().checks(), *self._extra.checks()]
 
     def committed(self, writes: Sequence[Write], answers: Sequence[Any]) -> None:
-        """As `Harness.committed`, and trace each publication."""
+        """As `Harness.committed`, and trace each publication and what rollouts do."""
         super().committed(writes, answers)
         for write, answer in zip(writes, answers, strict=True):
             if isinstance(write, Publish) and isinstance(answer, Incarnation):
                 changed = [asset.id for asset in write.candidate.upserts]
                 gone = [f"{id} is gone" for id in write.candidate.removals]
                 self.trace.note("source", f"{answer.name} is published: {', '.join([*changed, *gone])}")
+            if isinstance(write, WriteReleases) and answer is None:
+                for item in write.evidence:
+                    if words := in_words(item.fact):
+                        self.trace.note("rollout", f"{item.policy} {words}")
 
     # --- control planes --------------------------------------------------------------
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from lehr.control.messages import CommandRollout
+from lehr.model.evidence import RolloutCommand
 from lehr.model.release import ReleaseKind
 from lehr.testing.sim.script_commands import Command, Output
 from lehr.testing.sim.script_harness import ScriptHarness
@@ -31,8 +33,20 @@ def _answer(refused: object) -> Output:
     return None if refused is None else [f"refused: {getattr(refused, 'message', refused)}"]
 
 
+async def _tell(
+    harness: ScriptHarness, action: str, policy: str, reason: str = "as the script asks", by: str = "ana"
+) -> Output:
+    """Give a command about the rollout of a policy."""
+    return await harness.command(
+        CommandRollout(action=RolloutCommand(action), policy=policy, reason=reason), by
+    )
+
+
 COMMANDS = (
     Command("release-asset ASSET --at INCARNATION [--kind KIND]", _release),
     Command("withdraw-release ASSET", _withdraw),
     Command("let-follow ASSET", _let_follow),
+    Command(
+        "rollout pause|resume|promote|abort|rollback|restart|retry ASSET [--reason TEXT] [--by TEXT]", _tell
+    ),
 )

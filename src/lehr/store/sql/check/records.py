@@ -13,6 +13,7 @@ from lehr.model.control import AuditEntry, Control, ControlKind
 from lehr.model.damage import RESTORE, Advance, Damage
 from lehr.model.decision import Condition, Decision
 from lehr.model.diff import Goal
+from lehr.model.evidence import Evidence
 from lehr.model.feed import RecordChange
 from lehr.model.handle import Handle
 from lehr.model.operation import LedgerEntry, Operation
@@ -171,6 +172,12 @@ def _release(db: Session, bounds: _Bounds, found: Release, columns: tuple[Any, .
         yield f"it is for incarnation {target}; the newest is {bounds.newest}"
 
 
+def _evidence(db: Session, bounds: _Bounds, found: Evidence, columns: tuple[Any, ...]) -> Iterator[str]:
+    _number, policy, rollout = columns
+    if (found.policy, found.rollout) != (policy, rollout):
+        yield f"it is about rollout {found.rollout} of {found.policy}"
+
+
 def _attempt(db: Session, bounds: _Bounds, found: Attempt, columns: tuple[Any, ...]) -> Iterator[str]:
     if found.sequence > bounds.newest:
         yield f"incarnation {found.sequence} was in force after it; the newest is {bounds.newest}"
@@ -209,6 +216,7 @@ _TABLES = (
     _Table("decision", "number, asset", Decision, _first, _decision),
     _Table("control", "id, expires_at, lifted_at, changed", Control, _first, _control),
     _Table("release", "id, asset, target, withdrawn_at, changed", Release, _first, _release),
+    _Table("evidence", "number, policy, rollout", Evidence, _first, _evidence),
     _Table("attempt", "partition", Attempt, _first, _attempt),
     _Table("feed", "number", tuple[RecordChange, ...], _first, _nothing, body="changes"),
     _Table("audit", "number", AuditEntry, _first, _nothing),

@@ -9,8 +9,8 @@ the rule that it breaks. A test makes a fresh `Subject` for each rule and runs i
 
 `incarnations` holds the rules of intent, `admission` those of pushes, `history` those of what was decided and
 reported, `feed` those of the feed, `leases` those of who may write, `releases` those of what assets may have,
-`retention` those of pruning, `imports` those of incarnations of other states, `transactions` those of
-concurrency and failures.
+`rollouts` those of evidence, `retention` those of pruning, `imports` those of incarnations of other states,
+`transactions` those of concurrency and failures.
 """
 
 from lehr.testing.conformance.store import (  # noqa: F401 - each adds its rules
@@ -22,6 +22,7 @@ from lehr.testing.conformance.store import (  # noqa: F401 - each adds its rules
     leases,
     releases,
     retention,
+    rollouts,
     transactions,
 )
 from lehr.testing.conformance.store.subject import RULES, Rule, Subject

@@ -1,0 +1,151 @@
+"""Evidence of rollouts: what happened to one, in the order in which the store wrote it."""
+
+from __future__ import annotations
+
+import enum
+from typing import Annotated
+
+import msgspec
+
+from lehr.base.digest import Digest
+from lehr.base.moments import Moment
+from lehr.model.asset import AssetId, Partition
+
+Exposure = Annotated[float, msgspec.Meta(ge=0)]
+"""Seconds for which something was good under observation."""
+
+
+class RolloutEnd(enum.StrEnum):
+    """How a rollout ended.
+
+    COMPLETED: every unit has the content, and it is good everywhere. FAILED: it was not good. REVERTED: no
+    unit wants the content any longer. SUPERSEDED: newer content came before any unit had it, or was
+    requested by a person. ABORTED: a person stopped it. ROLLED_BACK: a person had it rolled back.
+    """
+
+    COMPLETED = "completed"
+    FAILED = "failed"
+    REVERTED = "reverted"
+    SUPERSEDED = "superseded"
+    ABORTED = "aborted"
+    ROLLED_BACK = "rolled-back"
+
+
+class RolloutCommand(enum.StrEnum):
+    """A person's command about a rollout.
+
+    PAUSE, RESUME: no further unit is updated in between. PROMOTE: what is updated counts as validated, once.
+    ABORT: it ends, and what is updated stays. ROLLBACK: it ends, and what is updated goes back. RESTART: it
+    ends, and one to the newest content begins. RETRY: content that failed may be tried again.
+    """
+
+    PAUSE = "pause"
+    RESUME = "resume"
+    PROMOTE = "promote"
+    ABORT = "abort"
+    ROLLBACK = "rollback"
+    RESTART = "restart"
+    RETRY = "retry"
+
+
+class Begun(msgspec.Struct, frozen=True, tag="begun", tag_field="fact"):
+    """It began, to the content of incarnation `target`."""
+
+    target: int
+
+
+class Updated(msgspec.Struct, frozen=True, tag="updated", tag_field="fact"):
+    """Units were released to the target, in the same write.
+
+    Attributes:
+        before: the incarnation whose content each asset had until then; 0 for one that had none.
+    """
+
+    units: tuple[str, ...]
+    before: dict[AssetId, int]
+
+
+class UnitLook(msgspec.Struct, frozen=True, array_like=True):
+    """How a unit was when it was looked at.
+
+    Attributes:
+        good: None while it is not known, as before its push has ended.
+        exposure: seconds for which it was good so far.
+        watched: seconds for which it was looked at so far.
+        bad_in_a_row: looks in a row at which it was bad.
+        why: it is not good.
+    """
+
+    good: bool | None
+    exposure: Exposure = 0.0
+    watched: Exposure = 0.0
+    bad_in_a_row: int = 0
+    why: str = ""
+
+
+class Looked(msgspec.Struct, frozen=True, tag="looked", tag_field="fact"):
+    """Units under observation were looked at."""
+
+    units: dict[str, UnitLook]
+
+
+class Validated(msgspec.Struct, frozen=True, tag="validated", tag_field="fact"):
+    """Units are good with the content."""
+
+    units: tuple[str, ...]
+
+
+class Failed(msgspec.Struct, frozen=True, tag="failed", tag_field="fact"):
+    """A unit was not good with the content: no further unit is updated."""
+
+    unit: str
+    why: str
+
+
+class WentBack(msgspec.Struct, frozen=True, tag="went-back", tag_field="fact"):
+    """Units were released to the content that they had before, in the same write."""
+
+    units: tuple[str, ...]
+    why: str
+
+
+class Commanded(msgspec.Struct, frozen=True, tag="commanded", tag_field="fact"):
+    """A person gave a command."""
+
+    command: RolloutCommand
+    actor: str
+    reason: str
+
+
+class Ended(msgspec.Struct, frozen=True, tag="ended", tag_field="fact"):
+    """It ended.
+
+    Attributes:
+        quarantined: content key of each asset that would have had new content. No rollout begins with that
+            content again automatically.
+    """
+
+    how: RolloutEnd
+    why: str = ""
+    quarantined: dict[AssetId, Digest] = {}
+
+
+Fact = Begun | Updated | Looked | Validated | Failed | WentBack | Commanded | Ended
+
+
+class Evidence(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One fact about one rollout.
+
+    Attributes:
+        number: given by the store, ascending; 0 before it is written. Its order counts, not `at`.
+        policy: id of the asset that governs the rollout.
+        rollout: its id.
+        at: wall-clock seconds.
+    """
+
+    number: int = 0
+    partition: Partition
+    policy: AssetId
+    rollout: str
+    at: Moment
+    fact: Fact

@@ -1,0 +1,153 @@
+"""The course of a policy's rollouts, derived from their evidence. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+from msgspec.structs import replace
+
+from lehr.base.digest import Digest
+from lehr.model.asset import AssetId
+from lehr.model.evidence import (
+    Begun,
+    Commanded,
+    Ended,
+    Evidence,
+    Fact,
+    Failed,
+    Looked,
+    RolloutCommand,
+    UnitLook,
+    Updated,
+    Validated,
+    WentBack,
+)
+
+
+class Rollout(msgspec.Struct, frozen=True):
+    """One rollout, as far as it has come.
+
+    Attributes:
+        target: the incarnation whose content it brings.
+        begun_at: wall-clock seconds, as are all times here.
+        updated: since when each unit is released to the target.
+        before: the incarnation whose content each asset of these units had; 0 for one that had none.
+        looks: how each of them was when it was looked at last.
+        validated: since when each of them is known to be good.
+        promoted: units that a person has declared good enough.
+        went_back: units that were released to what they had before.
+        failure: why no further unit is updated, if one was not good.
+        paused: who paused it, if someone did.
+        asked: a command that is not carried out yet.
+        ended, ended_at: how it ended, and when; None while it runs.
+    """
+
+    id: str
+    target: int
+    begun_at: float
+    updated: dict[str, float] = {}
+    before: dict[AssetId, int] = {}
+    looks: dict[str, UnitLook] = {}
+    validated: dict[str, float] = {}
+    promoted: frozenset[str] = frozenset()
+    went_back: frozenset[str] = frozenset()
+    failure: Failed | None = None
+    paused: Commanded | None = None
+    asked: Commanded | None = None
+    ended: Ended | None = None
+    ended_at: float | None = None
+
+    @property
+    def watched(self) -> list[str]:
+        """The units that have the content, in the order in which they got it."""
+        return [unit for unit in self.updated if unit not in self.went_back]
+
+
+class Course(msgspec.Struct, frozen=True):
+    """Rollouts of one policy.
+
+    Attributes:
+        last: the newest rollout; None before the first.
+        quarantined: how often each content has failed, by the asset and the content's key.
+    """
+
+    last: Rollout | None = None
+    quarantined: dict[AssetId, dict[Digest, int]] = {}
+
+    @property
+    def running(self) -> Rollout | None:
+        """The rollout under way, if one is."""
+        return None if self.last is None or self.last.ended is not None else self.last
+
+    def failures(self, id: AssetId, key: Digest) -> int:
+        """How often this content of an asset has failed."""
+        return self.quarantined.get(id, {}).get(key, 0)
+
+
+def after(course: Course, rollout: str, fact: Fact, at: float) -> Course:
+    """The course once a fact about a rollout is known. Facts about none that began are of no use."""
+    if isinstance(fact, Begun):
+        return replace(course, last=Rollout(rollout, fact.target, at))
+    if isinstance(fact, Commanded) and fact.command is RolloutCommand.RETRY:
+        course = replace(course, quarantined={})
+    last = course.last
+    if last is None or last.id != rollout or last.ended is not None:
+        return course
+    if isinstance(fact, Ended):
+        ended = replace(last, ended=fact, ended_at=at)
+        return Course(ended, _quarantining(course.quarantined, fact.quarantined))
+    return replace(course, last=_moved(last, fact, at))
+
+
+def folded(evidence: Iterable[Evidence], course: Course | None = None) -> Course:
+    """The course according to evidence of one policy, which follows on `course`."""
+    course = Course() if course is None else course
+    for item in evidence:
+        course = after(course, item.rollout, item.fact, item.at)
+    return course
+
+
+def _moved(last: Rollout, fact: Fact, at: float) -> Rollout:
+    match fact:
+        case Updated():
+            updated = {**last.updated, **dict.fromkeys(fact.units, at)}
+            return replace(last, updated=updated, before={**last.before, **fact.before})
+        case Looked():
+            return replace(last, looks={**last.looks, **fact.units})
+        case Validated():
+            return replace(last, validated={**last.validated, **dict.fromkeys(fact.units, at)})
+        case WentBack():
+            return replace(last, went_back=last.went_back | set(fact.units))
+        case Failed():
+            return replace(last, failure=fact)
+        case Commanded():
+            return _commanded(last, fact, at)
+        case _:
+            return last
+
+
+def _commanded(last: Rollout, told: Commanded, at: float) -> Rollout:
+    match told.command:
+        case RolloutCommand.PAUSE:
+            return replace(last, paused=told)
+        case RolloutCommand.RESUME:
+            return replace(last, paused=None)
+        case RolloutCommand.PROMOTE:
+            units = last.watched
+            validated = {**dict.fromkeys(units, at), **last.validated}
+            return replace(last, validated=validated, promoted=last.promoted | set(units), failure=None)
+        case RolloutCommand.ABORT | RolloutCommand.ROLLBACK | RolloutCommand.RESTART:
+            return replace(last, asked=told)
+        case _:
+            return last
+
+
+def _quarantining(
+    known: dict[AssetId, dict[Digest, int]], keys: dict[AssetId, Digest]
+) -> dict[AssetId, dict[Digest, int]]:
+    found = dict(known)
+    for id, key in keys.items():
+        of_asset = found.get(id, {})
+        found[id] = {**of_asset, key: of_asset.get(key, 0) + 1}
+    return found

@@ -1,0 +1,75 @@
+"""Members of a policy: the governed assets, and how each of them is. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from lehr.base.digest import Digest
+from lehr.model.asset import AssetId
+
+
+class Member(msgspec.Struct, frozen=True, kw_only=True):
+    """A governed asset.
+
+    Contents are compared by their keys (`lehr.model.content_key`).
+
+    Attributes:
+        unit: the unit that it belongs to.
+        newest: its content in the newest incarnation.
+        target: its content at the target of the rollout under way; None if it is not there, or none is.
+        before: what it had before the rollout under way gave it other content; None if it has not.
+        released: the content that it is released to; None if no release counts.
+        released_at: the incarnation of that release; 0 for none.
+        known: whether it was ever released, so that releases govern it already.
+        applied: the content that production was given last; None for none.
+        applied_at: the incarnation that this came from; 0 for none.
+        good: whether it is in order with what was applied; None while that is not known.
+        why: it is not good.
+        busy: whether a push of it is, or may be, under way.
+        held: why it cannot be pushed now, such as a pin; empty if it can.
+    """
+
+    id: AssetId
+    unit: str
+    labels: dict[str, str] = {}
+    newest: Digest
+    target: Digest | None = None
+    before: Digest | None = None
+    released: Digest | None = None
+    released_at: int = 0
+    known: bool = True
+    applied: Digest | None = None
+    applied_at: int = 0
+    good: bool | None = None
+    why: str = ""
+    busy: bool = False
+    held: str = ""
+
+    @property
+    def wants_newest(self) -> bool:
+        """Whether its newest content is not the one that it is released to."""
+        return self.newest != self.released
+
+    @property
+    def wants_target(self) -> bool:
+        """Whether the rollout under way brings it other content, and intent still asks for other content."""
+        return self.target is not None and self.target != self.released and self.wants_newest
+
+    @property
+    def reached(self) -> bool:
+        """Whether production has what it is released to."""
+        return self.applied is not None and self.applied == self.released
+
+
+Units = dict[str, list[Member]]
+"""Members by unit, in the order of their ids."""
+
+
+def units_of(members: Iterable[Member]) -> Units:
+    """Members by their unit."""
+    found: Units = {}
+    for member in members:
+        found.setdefault(member.unit, []).append(member)
+    return found

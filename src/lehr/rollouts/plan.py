@@ -1,0 +1,378 @@
+"""The next step of a policy's rollout. Pure: the same course, members and time give the same step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from lehr.base.digest import Digest
+from lehr.model.asset import AssetId
+from lehr.model.evidence import (
+    Begun,
+    Commanded,
+    Ended,
+    Fact,
+    Failed,
+    Looked,
+    RolloutCommand,
+    RolloutEnd,
+    UnitLook,
+    Updated,
+    Validated,
+    WentBack,
+)
+from lehr.model.release import ReleaseKind
+from lehr.rollouts.course import Course, Rollout, after
+from lehr.rollouts.members import Member, Units, units_of
+from lehr.rollouts.policy import RolloutPolicy, Validation
+from lehr.rollouts.selection import Selection, select
+from lehr.rollouts.units import Unit
+
+_BASELINES_AT_ONCE = 1000
+_LONGEST_GAP = 2.0
+"""Of the time since the last look, so many times the usual distance count at most."""
+
+
+class Grant(NamedTuple):
+    """A release to write: the asset may have the content that it has in incarnation `target`."""
+
+    asset: AssetId
+    target: int
+    kind: ReleaseKind
+
+
+class Step(msgspec.Struct, frozen=True):
+    """Facts and releases to write now, all at once, and the state for people.
+
+    Attributes:
+        rollout: id of the rollout that the facts are about.
+        hold: why nothing further is updated until something changes; empty if that is not so.
+        selection: the answer of target selection, if it was asked.
+        again_in: seconds after which time alone changes the answer; None if it does not.
+    """
+
+    rollout: str = ""
+    facts: tuple[Fact, ...] = ()
+    grants: tuple[Grant, ...] = ()
+    hold: str = ""
+    selection: Selection | None = None
+    again_in: float | None = None
+
+    @property
+    def writes(self) -> bool:
+        """Whether there is anything to write."""
+        return bool(self.facts or self.grants)
+
+
+def plan(
+    policy: RolloutPolicy,
+    course: Course,
+    members: Sequence[Member],
+    newest: int,
+    now: float,
+    *,
+    since_look: float | None,
+    new_id: str,
+) -> Step:
+    """The next step of a policy's rollout.
+
+    Args:
+        members: all assets that the policy governs.
+        newest: sequence of the newest incarnation.
+        now: wall-clock seconds.
+        since_look: seconds since the last look at updated units, by a clock that does not jump; None if this
+            process has made none. Time without looks is not exposure.
+        new_id: of a rollout that begins now.
+
+    Raises:
+        ValueError: the target selection has no answer.
+    """
+    unknown = [item for item in members if not item.known and item.applied is not None]
+    if any(item.busy for item in unknown):
+        return Step(hold="pushes that began before the policy came into force are still under way")
+    if unknown:
+        some = unknown[:_BASELINES_AT_ONCE]
+        return Step(grants=tuple(Grant(item.id, item.applied_at, ReleaseKind.BASELINE) for item in some))
+    running = course.running
+    if running is None:
+        return _begin(policy, course, members, newest, new_id)
+    return _Running(policy, course, running, members, newest, now).step(since_look)
+
+
+def _begin(policy: RolloutPolicy, course: Course, members: Sequence[Member], newest: int, id: str) -> Step:
+    """Begin a rollout of the newest content, if some unit wants it and has not failed with it."""
+    wanting = [item for item in members if item.wants_newest]
+    if not wanting:
+        return Step()
+    failures = [course.failures(item.id, item.newest) for item in wanting]
+    if all(failures):
+        last = course.last
+        why = "" if last is None or last.ended is None else f": {last.ended.why}"
+        return Step(hold=f"this content has failed{why}")
+    if max(failures) > policy.retries:
+        often = max(failures)
+        return Step(hold=f"some of this content has failed {often} times; retries: {policy.retries}")
+    return Step(id, (Begun(newest),))
+
+
+class _Running:
+    """One step of a rollout under way. Each fact counts for what comes after it in the same step."""
+
+    def __init__(
+        self,
+        policy: RolloutPolicy,
+        course: Course,
+        running: Rollout,
+        members: Sequence[Member],
+        newest: int,
+        now: float,
+    ) -> None:
+        self._policy = policy
+        self._course = course
+        self._id = running.id
+        self._units: Units = units_of(members)
+        self._newest = newest
+        self._now = now
+        self._facts: list[Fact] = []
+        self._grants: list[Grant] = []
+
+    @property
+    def _rollout(self) -> Rollout:
+        assert self._course.last is not None
+        return self._course.last
+
+    def _know(self, fact: Fact) -> None:
+        self._facts.append(fact)
+        self._course = after(self._course, self._id, fact, self._now)
+
+    def _done(
+        self, hold: str = "", selection: Selection | None = None, again_in: float | None = None
+    ) -> Step:
+        return Step(self._id, tuple(self._facts), tuple(self._grants), hold, selection, again_in)
+
+    def _end(self, how: RolloutEnd, why: str, quarantined: Mapping[AssetId, Digest] | None = None) -> Step:
+        self._know(Ended(how, why, dict(quarantined or {})))
+        return self._done()
+
+    def step(self, since_look: float | None) -> Step:
+        asked = self._rollout.asked
+        if asked is not None:
+            return self._carry_out(asked)
+        if self._is_overtaken():
+            if self._rollout.failure is not None:
+                return self._fail(self._rollout.failure, "newer content came")
+            return self._end(RolloutEnd.SUPERSEDED, "newer content came before any unit had this")
+        self._let_revert()
+        look_in = self._look(since_look)
+        if self._rollout.failure is not None:
+            return self._after_failure(self._rollout.failure, look_in)
+        return self._update(look_in)
+
+    # --- the end of it ----------------------------------------------------------------------
+
+    def _carry_out(self, told: Commanded) -> Step:
+        why = f"{told.actor}: {told.reason}"
+        match told.command:
+            case RolloutCommand.ROLLBACK:
+                self._go_back(self._rollout.watched, why)
+                return self._end(RolloutEnd.ROLLED_BACK, why, self._wanted())
+            case RolloutCommand.ABORT:
+                return self._end(RolloutEnd.ABORTED, why, self._wanted())
+            case _:
+                return self._end(RolloutEnd.SUPERSEDED, why)
+
+    def _is_overtaken(self) -> bool:
+        """Whether newer content takes its place: it waits for what is released and has not failed."""
+        rollout = self._rollout
+        if self._newest == rollout.target or (rollout.watched and rollout.failure is None):
+            return False
+        members = [item for of_unit in self._units.values() for item in of_unit]
+        return any(item.wants_newest and item.newest != item.target for item in members)
+
+    def _after_failure(self, failure: Failed, look_in: float | None) -> Step:
+        if self._policy.on_failure == "hold":
+            return self._done(f"{failure.unit} has failed: {failure.why}", again_in=look_in)
+        return self._fail(failure, "")
+
+    def _fail(self, failure: Failed, but: str) -> Step:
+        why = f"{failure.unit}: {failure.why}"
+        if self._policy.on_failure == "rollback":
+            self._go_back(self._rollout.watched, why)
+        return self._end(RolloutEnd.FAILED, f"{why}; {but}" if but else why, self._wanted())
+
+    def _wanted(self) -> dict[AssetId, Digest]:
+        """The keys of all content that the rollout brought, or would have brought."""
+        return {
+            item.id: item.target
+            for unit, members in self._units.items()
+            for item in members
+            if item.target is not None and (item.id in self._rollout.before or item.wants_target)
+        }
+
+    def _go_back(self, units: Sequence[str], why: str) -> None:
+        """Release units to what they had before. Assets that had nothing keep the new content."""
+        before = self._rollout.before
+        going = [unit for unit in units if any(before.get(item.id) for item in self._units.get(unit, ()))]
+        if not going:
+            return
+        self._grants += [
+            Grant(item.id, before[item.id], ReleaseKind.ROLLBACK)
+            for unit in going
+            for item in self._units[unit]
+            if before.get(item.id)
+        ]
+        self._know(WentBack(tuple(going), why))
+
+    def _let_revert(self) -> None:
+        """Units of which intent asks again for what they had before get that at once: it was good there."""
+        rollout = self._rollout
+        back = [unit for unit in rollout.watched if self._is_reverted(self._units.get(unit, ()))]
+        if not back:
+            return
+        self._grants += [
+            Grant(item.id, self._newest, ReleaseKind.FORWARD)
+            for unit in back
+            for item in self._units[unit]
+            if item.wants_newest
+        ]
+        self._know(WentBack(tuple(back), "intent asks again for what they had before"))
+
+    def _is_reverted(self, members: Sequence[Member]) -> bool:
+        changed = [item for item in members if item.wants_newest]
+        return bool(changed) and all(item.newest == item.before for item in changed)
+
+    # --- looking ----------------------------------------------------------------------------
+
+    def _look(self, since_look: float | None) -> float | None:
+        """Look at updated units. Returns the seconds until the next look; None without any."""
+        validation, rollout = self._policy.validation, self._rollout
+        gap = 0.0 if since_look is None else min(since_look, _LONGEST_GAP * validation.look_every)
+        due = since_look is None or since_look >= validation.look_every
+        before, units = rollout.looks, rollout.watched
+        looks = {id: looked(before.get(id), self._units.get(id, ()), gap, due) for id in units}
+        if not looks:
+            return None
+        if any(_is_news(before.get(unit), look, due) for unit, look in looks.items()):
+            self._know(Looked(looks))
+        good = [unit for unit, look in looks.items() if look.good and unit not in rollout.validated]
+        if good:
+            self._know(Validated(tuple(good)))
+        self._find_failure(looks, validation)
+        return validation.look_every if due or since_look is None else validation.look_every - since_look
+
+    def _find_failure(self, looks: Mapping[str, UnitLook], validation: Validation) -> None:
+        rollout = self._rollout
+        if rollout.failure is not None:
+            return
+        for unit, look in looks.items():
+            if unit in rollout.promoted:
+                continue
+            if look.bad_in_a_row >= validation.bad_looks:
+                self._know(Failed(unit, look.why))
+                return
+            if self._is_late(unit, look) and validation.at_deadline == "fail":
+                self._know(Failed(unit, f"it was not good within {validation.deadline:g} s: {look.why}"))
+                return
+
+    def _is_late(self, unit: str, look: UnitLook) -> bool:
+        return unit not in self._rollout.validated and look.watched >= self._policy.validation.deadline
+
+    # --- updating ---------------------------------------------------------------------------
+
+    def _update(self, look_in: float | None) -> Step:
+        taking_part = self._taking_part()
+        if not any(unit in taking_part for unit in self._rollout.watched) and not self._pending(taking_part):
+            gone_back = self._rollout.went_back
+            how = RolloutEnd.REVERTED if gone_back or not self._rollout.updated else RolloutEnd.COMPLETED
+            return self._end(how, "no unit wants this content any longer")
+        if self._rollout.paused is not None:
+            paused = self._rollout.paused
+            return self._done(f"paused by {paused.actor}: {paused.reason}", again_in=look_in)
+        chosen = select(self._policy.target_selection, list(taking_part.values()), self._now)
+        if chosen.done:
+            return self._end(RolloutEnd.COMPLETED, "every unit has it, and is good")
+        if chosen.update:
+            self._release(chosen.update)
+        hold = chosen.hold or self._late()
+        soaked_in = None if chosen.ask_again_at is None else chosen.ask_again_at - self._now
+        waits = [seconds for seconds in (look_in, soaked_in) if seconds is not None]
+        return self._done(hold, chosen, min(waits, default=None))
+
+    def _late(self) -> str:
+        late = [
+            f"{unit} is not good after {self._policy.validation.deadline:g} s: {look.why}"
+            for unit, look in self._rollout.looks.items()
+            if unit not in self._rollout.went_back and self._is_late(unit, look)
+        ]
+        return "; ".join(late)
+
+    def _taking_part(self) -> dict[str, Unit]:
+        """The units that have the content, and those that are still to get it."""
+        rollout, found = self._rollout, {}
+        for id, members in self._units.items():
+            updated = rollout.updated.get(id)
+            wanted = updated is not None or any(item.wants_target for item in members)
+            if id in rollout.went_back or not wanted:
+                continue
+            look, promoted = rollout.looks.get(id), id in rollout.promoted
+            exposure = float("inf") if promoted else 0.0 if look is None else look.exposure
+            found[id] = Unit(
+                id=id,
+                labels=common_labels(members),
+                updated_at=updated,
+                validated_at=rollout.validated.get(id),
+                exposure_seconds=exposure,
+                held="; ".join(f"{item.id} is {item.held}" for item in members if item.held),
+                new=all(item.applied is None for item in members),
+            )
+        return found
+
+    def _pending(self, taking_part: Mapping[str, Unit]) -> bool:
+        return any(not unit.updated for unit in taking_part.values())
+
+    def _release(self, units: Iterable[str]) -> None:
+        before: dict[AssetId, int] = {}
+        for unit in units:
+            for item in self._units[unit]:
+                if item.wants_target:
+                    before[item.id] = item.released_at
+                    self._grants.append(Grant(item.id, self._rollout.target, ReleaseKind.FORWARD))
+        self._know(Updated(tuple(units), before))
+
+
+def common_labels(members: Sequence[Member]) -> dict[str, str]:
+    """The labels that all members of a unit share."""
+    shared = set(members[0].labels.items()).intersection(*(item.labels.items() for item in members[1:]))
+    return dict(sorted(shared))
+
+
+def looked(before: UnitLook | None, members: Sequence[Member], gap: float, due: bool) -> UnitLook:
+    """How a unit is now, after it was looked at `gap` seconds ago.
+
+    Only time between two good looks is exposure. Bad looks count once for each regular look.
+    """
+    before = UnitLook(None) if before is None else before
+    good, why = _state_of(members)
+    exposed = before.exposure + (gap if good and before.good else 0.0)
+    bad = 0 if good else before.bad_in_a_row + (good is False and due)
+    return UnitLook(good, exposed, before.watched + gap, bad, why)
+
+
+def _state_of(members: Sequence[Member]) -> tuple[bool | None, str]:
+    for item in members:
+        if item.good is False:
+            return False, _of(item, item.why)
+    for item in members:
+        if not item.reached or item.good is None:
+            return None, _of(item, item.why or "the new content is not there yet")
+    return (True, "") if members else (None, "it has no assets any more")
+
+
+def _of(item: Member, what: str) -> str:
+    return what if item.id == item.unit else f"{item.id}: {what}"
+
+
+def _is_news(before: UnitLook | None, now: UnitLook, due: bool) -> bool:
+    return before is None or due or before.good is not now.good

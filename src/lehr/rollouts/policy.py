@@ -1,0 +1,97 @@
+"""Rollout policies: which assets get new content only when it is released to them, and how that proceeds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated, Literal, NamedTuple
+
+import msgspec
+
+from lehr.model.asset import Asset, AssetId
+from lehr.model.selector import Selector
+from lehr.model.types import AssetType
+from lehr.rollouts.waves import TargetSelection
+
+ROLLOUT_POLICY = "lehr.RolloutPolicy"
+
+Seconds = Annotated[float, msgspec.Meta(gt=0, lt=1e9)]
+
+
+class Validation(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """How updated units are found to be good or not.
+
+    Attributes:
+        look_every: seconds between two looks at them.
+        bad_looks: looks in a row at which a unit is bad before its content fails.
+        deadline: seconds after its release by which a unit has to be good.
+        at_deadline: whether content that is not good by then fails, or waits for a person.
+    """
+
+    look_every: Seconds = 10.0
+    bad_looks: Annotated[int, msgspec.Meta(ge=1)] = 3
+    deadline: Seconds = 3600.0
+    at_deadline: Literal["fail", "hold"] = "hold"
+
+
+class RolloutPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """New content of the selected assets is released to some of them first, and to others once it is good.
+
+    Attributes:
+        select: which assets.
+        unit: the label whose value the assets of a unit share: they are updated, validated and rolled back
+            together. Empty: each asset is a unit. Assets without the label are a unit each.
+        target_selection: which units are updated when.
+        validation: how updated units are found to be good.
+        on_failure: whether content that fails is rolled back, or stays where it is until a person decides.
+        retries: how often content that has failed may be tried again, when something else has changed.
+    """
+
+    select: Selector
+    unit: str = ""
+    target_selection: TargetSelection = TargetSelection()
+    validation: Validation = Validation()
+    on_failure: Literal["rollback", "hold"] = "rollback"
+    retries: Annotated[int, msgspec.Meta(ge=0)] = 1
+
+
+ROLLOUT_POLICY_TYPE = AssetType(ROLLOUT_POLICY, RolloutPolicy, governs=True)
+
+
+class Policy(NamedTuple):
+    """A policy, and the id of the asset that has it."""
+
+    id: AssetId
+    payload: RolloutPolicy
+
+
+class Policies:
+    """The rollout policies in force."""
+
+    def __init__(self, policies: Iterable[Policy] = (), ungoverned: frozenset[str] = frozenset()) -> None:
+        """Arguments as in `policies_of`."""
+        self.items = tuple(policies)
+        self._ungoverned = ungoverned
+
+    def of(self, asset: Asset) -> Policy | None:
+        """The policy that governs an asset; None for none."""
+        for policy in self.items:
+            if policy.payload.select.matches(asset) and asset.type not in self._ungoverned:
+                return policy
+        return None
+
+    def __bool__(self) -> bool:
+        return bool(self.items)
+
+
+NO_POLICIES = Policies()
+
+
+def policies_of(assets: Iterable[Asset], ungoverned: Iterable[str] = ()) -> Policies:
+    """The policies that `assets`, all of type `lehr.RolloutPolicy`, hold.
+
+    Args:
+        ungoverned: types whose assets no policy governs: those that govern, or have no production.
+    """
+    payloads = ((asset.id, asset.document()["payload"]) for asset in assets)
+    found = [Policy(id, msgspec.convert(payload, RolloutPolicy)) for id, payload in payloads]
+    return Policies(found, frozenset(ungoverned)) if found else NO_POLICIES

@@ -1,0 +1,59 @@
+"""Evidence of rollouts in words, for people. Pure."""
+
+from __future__ import annotations
+
+from lehr.base.text import listed
+from lehr.model.evidence import (
+    Begun,
+    Commanded,
+    Ended,
+    Fact,
+    Failed,
+    Looked,
+    RolloutCommand,
+    RolloutEnd,
+    Updated,
+    Validated,
+    WentBack,
+)
+
+_ENDS = {
+    RolloutEnd.COMPLETED: "is completed",
+    RolloutEnd.FAILED: "has failed",
+    RolloutEnd.REVERTED: "ends, because intent was reverted",
+    RolloutEnd.SUPERSEDED: "gives way to newer content",
+    RolloutEnd.ABORTED: "is aborted",
+    RolloutEnd.ROLLED_BACK: "is rolled back",
+}
+
+
+_COMMANDED = {
+    RolloutCommand.PAUSE: "paused",
+    RolloutCommand.RESUME: "resumed",
+    RolloutCommand.PROMOTE: "promoted",
+    RolloutCommand.ABORT: "aborted",
+    RolloutCommand.ROLLBACK: "sent back",
+    RolloutCommand.RESTART: "restarted",
+    RolloutCommand.RETRY: "allowed to retry",
+}
+
+
+def in_words(fact: Fact) -> str:
+    """The fact, as the end of a sentence that begins with the rollout; empty for a mere look."""
+    match fact:
+        case Begun():
+            return f"begins, to incarnation {fact.target}"
+        case Updated():
+            return f"updates {listed(fact.units)}"
+        case Validated():
+            return f"finds {listed(fact.units)} good"
+        case Failed():
+            return f"finds {fact.unit} not good: {fact.why}"
+        case WentBack():
+            return f"takes {listed(fact.units)} back: {fact.why}"
+        case Commanded():
+            return f"is {_COMMANDED[fact.command]} by {fact.actor}: {fact.reason}"
+        case Ended():
+            return f"{_ENDS[fact.how]}: {fact.why}" if fact.why else _ENDS[fact.how]
+        case Looked():
+            return ""

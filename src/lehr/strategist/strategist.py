@@ -1,0 +1,158 @@
+"""The loop that carries out rollouts: look, decide, write, and look again when something has changed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Sequence
+
+from lehr.base.errors import LehrError
+from lehr.base.log import Log
+from lehr.enforce.committer import Committer
+from lehr.enforce.enforcer import Enforcer
+from lehr.enforce.governance import Governance
+from lehr.model.asset import AssetId
+from lehr.model.evidence import Looked
+from lehr.model.writes import LeaseLostError, Refused, WriteReleases
+from lehr.rollouts.plan import Step, plan
+from lehr.rollouts.policy import Policy
+from lehr.sdk.runtime import Runtime
+from lehr.strategist.courses import Courses
+from lehr.strategist.releasing import write_of
+from lehr.strategist.roster import Roster
+
+log = Log()
+
+_SOON = 0.1
+"""Seconds between something that may matter and the next step: much often changes together."""
+
+_REST = 4.0
+"""So many times as long as a step takes, none follows it."""
+
+_RETRY = 5.0
+
+
+class Strategist:
+    """Releases what the policies in force allow, while this process has the lease.
+
+    It may be stopped at any moment: everything that it decides from is in the store.
+    """
+
+    def __init__(self, runtime: Runtime, committer: Committer, enforcer: Enforcer) -> None:
+        self._runtime = runtime
+        self._committer = committer
+        self._enforcer = enforcer
+        self._roster = Roster(runtime.store, runtime.registry, runtime.partition)
+        self._courses = Courses()
+        self._looked: dict[str, float] = {}
+        self._woken = asyncio.Event()
+        self._troubled: set[AssetId] = set()
+
+    def wake(self) -> None:
+        """A person's command was written."""
+        self._woken.set()
+
+    async def run(self) -> None:
+        """Carry out rollouts until the lease is lost. Failures are logged, and steps tried again."""
+        clock = self._runtime.clock
+        while True:
+            seen, began = self._seen(), clock.monotonic()
+            try:
+                again_in = await self._step_all()
+            except LeaseLostError:
+                return  # which the committer reports
+            if self._policies():
+                await clock.sleep(max(_SOON, _REST * (clock.monotonic() - began)))
+            await self._wait(seen, again_in)
+
+    def _policies(self) -> Sequence[Policy]:
+        governance = self._enforcer.governance
+        return () if governance is None else governance.policies.items
+
+    def _seen(self) -> tuple[int, ...]:
+        """Equal for two moments if nothing has happened in between that a step could depend on."""
+        governance = self._enforcer.governance
+        if governance is None:
+            return ()
+        turns = self._enforcer.turns if governance.policies else 0
+        return governance.sequence, governance.controls_version, governance.releases.version, turns
+
+    async def _wait(self, seen: tuple[int, ...], again_in: float | None) -> None:
+        """Wait until something has changed since `seen`, or the time has come."""
+        if self._seen() == seen and not self._woken.is_set():
+            waits: list[Coroutine[None, None, object]] = [self._enforcer.changed(), self._woken.wait()]
+            if again_in is not None:
+                waits.append(self._runtime.clock.sleep(max(0.0, again_in)))
+            tasks = [asyncio.create_task(item) for item in waits]
+            try:
+                await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                for task in tasks:
+                    task.cancel()
+        self._woken.clear()
+
+    async def _step_all(self) -> float | None:
+        """Steps of all policies. Returns the seconds until the next that time alone brings."""
+        found = [await self._tried(policy) for policy in self._policies()]
+        return min((seconds for seconds in found if seconds is not None), default=None)
+
+    async def _tried(self, policy: Policy) -> float | None:
+        try:
+            again_in = await self._step(policy)
+        except LeaseLostError:
+            raise
+        except (LehrError, ValueError) as error:
+            if policy.id not in self._troubled:
+                log.warning("a rollout waits; retrying", policy=policy.id, error=str(error))
+            self._troubled.add(policy.id)
+            return _RETRY
+        except Exception:
+            log.exception("a step of a rollout failed; retrying", policy=policy.id)
+            return _RETRY
+        self._troubled.discard(policy.id)
+        return again_in
+
+    async def _step(self, policy: Policy) -> float | None:
+        """Steps of one policy, until there is nothing to write."""
+        while True:
+            governance = self._enforcer.governance
+            if governance is None or policy not in governance.policies.items:
+                return 0.0
+            step, write = await self._runtime.reading.run(self._decide, policy, governance)
+            if write is None:
+                return step.again_in
+            [refused] = await self._committer.ask(write)
+            await self._enforcer.releases_changed()
+            if isinstance(refused, Refused):
+                # Releases or policies have changed since: decide again.
+                await self._runtime.clock.sleep(_SOON)
+            elif any(isinstance(fact, Looked) for fact in step.facts):
+                self._looked[step.rollout] = self._runtime.clock.monotonic()
+
+    def _decide(self, policy: Policy, governance: Governance) -> tuple[Step, WriteReleases | None]:
+        runtime = self._runtime
+        self._courses.read(runtime.store.records, runtime.partition)
+        course, now = self._courses.of(policy.id), runtime.clock.now()
+        members = self._roster.members(policy, course.running, governance, now)
+        looked = None if course.running is None else self._looked.get(course.running.id)
+        step = plan(
+            policy.payload,
+            course,
+            members,
+            governance.sequence,
+            now,
+            since_look=None if looked is None else runtime.clock.monotonic() - looked,
+            new_id=runtime.chance.identifier(now),
+        )
+        if not step.writes:
+            return step, None
+        write = write_of(
+            step,
+            policy,
+            governance,
+            self._roster.contents,
+            runtime.partition,
+            now,
+            self._courses.seen,
+            lambda: runtime.chance.identifier(now),
+        )
+        return step, write
