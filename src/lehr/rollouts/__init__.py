@@ -9,6 +9,9 @@ time and the state of units are values, so the same question always has the same
 | `waves` | definitions of waves, and which unit belongs to which |
 | `selection` | the units to update now |
 | `question` | questions, and what is wrong with one |
+| `forecast` | when waves start and end, as far as that is known |
+| `forecast_run`, `open_times` | a rollout in virtual time; closed times |
+| `forecast_text` | forecasts for people |
 | `services` | selections of other people, whose answers are checked |
 """
 

@@ -1,0 +1,263 @@
+"""Forecasts: the rollout runs forward as it would, and what is not known is unknown."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from lehr.rollouts import TargetSelection, Unit, Wave
+from lehr.rollouts.forecast import Duration, Forecast, ForecastInputs, Moments, UnitWork, duration, forecast
+from lehr.rollouts.forecast_text import forecast_lines
+from lehr.rollouts.open_times import ALWAYS_CLOSED, Timeline, closed_intervals
+
+NOW = 1_000_000.0
+HOUR = 3600.0
+CANARY = TargetSelection(waves=(Wave(units=1, soak_seconds=600.0), Wave()))
+FIXED = {"file": [10.0], "job": [50.0]}
+
+
+def works(*ids: str, pushes: tuple[str, ...] = ("file", "job"), **fields: Any) -> tuple[UnitWork, ...]:
+    return tuple(UnitWork(Unit(id=id), pushes, **fields) for id in ids)
+
+
+def made(*, selection: TargetSelection = CANARY, units: Any = None, **more: Any) -> Forecast:
+    inputs: dict[str, Any] = {"pushes": FIXED, "validations": [100.0], "now": NOW, **more}
+    given = works("a", "b", "c") if units is None else units
+    return forecast(ForecastInputs(selection=selection, works=given, **inputs))
+
+
+def since(found: Moments) -> tuple[float | None, float | None]:
+    """In seconds from now."""
+    return tuple(None if at is None else at - NOW for at in (found.early, found.late))  # type: ignore[return-value]
+
+
+def test_waves_follow_each_other_after_push_validation_and_soak() -> None:
+    one, rest = (found := made()).waves
+    assert (since(one.starts), since(one.ends)) == ((0, 0), (760, 760))
+    assert (since(rest.starts), since(rest.ends)) == ((760, 760), (920, 920))
+    assert since(found.ends) == (920, 920)
+    assert (one.units, one.state, rest.units, rest.state) == (("a",), "ahead", ("b", "c"), "ahead")
+    assert not one.unknown
+
+
+def test_a_range_is_from_the_median_to_the_95th_percentile() -> None:
+    sample = [10.0] * 10 + [20.0] * 8 + [90.0, 500.0]
+    one, _ = made(pushes={"file": sample, "job": [50.0]}).waves
+    assert since(one.ends) == (760, 840)
+
+
+def test_closed_times_delay_pushes_and_pause_soaks() -> None:
+    units = works("a", "b", calendars=("hours",))
+    before = made(units=units, calendars={"hours": [(NOW - HOUR, NOW + 100)]})
+    assert [since(wave.starts) for wave in before.waves] == [(100, 100), (860, 860)]
+    between = made(units=units, calendars={"hours": [(NOW + 5, NOW + 1000)]})
+    # The first push has begun, the second waits.
+    assert since(between.waves[0].ends) == (1000 + 50 + 100 + 600,) * 2
+    during = made(units=units, calendars={"hours": [(NOW + 200, NOW + 1200)]})
+    assert since(during.waves[0].ends) == (760 + 1000,) * 2
+
+
+def test_a_closed_weekend_is_not_a_missed_deadline() -> None:
+    short = replace(CANARY, deadline_seconds=200.0)
+    found = made(
+        selection=short, units=works("a", "b", calendars=("x",)), calendars={"x": [(NOW + 170, NOW + 9000)]}
+    )
+    assert since(found.ends) == (760 + 8830 + 160,) * 2
+
+
+def test_a_validation_that_takes_longer_than_its_deadline_holds() -> None:
+    short = replace(CANARY, deadline_seconds=50.0)
+    one, rest = made(selection=short, validations=[1000.0]).waves
+    assert (one.ends, rest.starts) == (Moments(), Moments())
+    assert one.unknown == "a did not pass within the deadline of wave 1"
+
+
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        ({"pushes": {"file": [10.0]}}, "no push was recorded of job"),
+        ({"pushes": {"file": [10.0], "job": [math.nan, math.inf, -1.0]}}, "no push was recorded of job"),
+        ({"validations": []}, "no validation was recorded"),
+        ({"calendars": {"hours": None}}, "closed, because they cannot be read: hours"),
+        ({"calendars": {}}, "closed, because they cannot be read: hours"),
+        ({"calendars": {"hours": ALWAYS_CLOSED}}, "it is later than 14 days from now"),
+        ({"horizon_seconds": 500.0}, "it is later than 0.00578704 days from now"),
+    ],
+)
+def test_what_is_not_known_is_unknown_and_not_zero(more: dict[str, Any], why: str) -> None:
+    given = {"calendars": {"hours": ()}, "units": works("a", "b", calendars=("hours",)), **more}
+    found = made(**given)
+    one, rest = found.waves
+    assert (one.ends, rest.starts, rest.ends, found.ends) == (Moments(),) * 4
+    assert one.unknown == rest.unknown == why
+    assert "unknown" in "\n".join(forecast_lines(found))
+
+
+def test_what_is_known_before_the_unknown_is_shown() -> None:
+    one, _ = made(validations=[]).waves
+    assert since(one.starts) == (0, 0)
+
+
+def test_a_late_end_beyond_the_horizon_is_unknown() -> None:
+    one, _ = made(pushes={"file": [10.0, 10.0, 10_000.0], "job": [50.0]}, horizon_seconds=1000.0).waves
+    assert since(one.ends) == (760, None)
+
+
+def test_units_that_cannot_be_pushed_are_skipped_with_their_reasons() -> None:
+    pinned = UnitWork(Unit(id="a", held="it is pinned"), ("file",))
+    found = made(units=(pinned, *works("b", "c")))
+    assert found.skipped == {"a": "it is pinned"}
+    assert found.waves[0].units == ("b",)
+    assert since(found.ends) == (920, 920)
+    assert (
+        made(units=(pinned,)).waves[0].unknown
+        == "no unit that wave 1 takes can be pushed now: a (it is pinned)"
+    )
+
+
+def test_a_rollout_under_way_continues_where_it_is() -> None:
+    soaking = Unit(id="a", updated_at=NOW - 500, validated_at=NOW - 400, exposure_seconds=400.0)
+    found = made(units=(UnitWork(soaking, ("file",)), *works("b")))
+    one, rest = found.waves
+    assert (one.state, since(one.starts), since(one.ends)) == ("under way", (-500, -500), (200, 200))
+    assert since(rest.starts) == (200, 200)
+    watched = Unit(id="a", updated_at=NOW - 30)
+    one, _ = made(units=(UnitWork(watched, ("file",)), *works("b"))).waves
+    assert since(one.ends) == (70 + 600,) * 2
+    soaked = replace(soaking, exposure_seconds=600.0)
+    one, rest = made(units=(UnitWork(soaked, ("file",)), *works("b"))).waves
+    assert (one.state, rest.state, since(rest.starts)) == ("over", "ahead", (0, 0))
+
+
+def test_a_rollout_that_is_done_has_ended() -> None:
+    done = Unit(id="a", updated_at=NOW - 5000, validated_at=NOW - 4000, exposure_seconds=4000.0)
+    found = made(units=(UnitWork(done),))
+    assert [wave.state for wave in found.waves] == ["over", "over"]
+    assert since(found.ends) == (0, 0)
+
+
+def test_a_limit_makes_units_wait_for_each_other() -> None:
+    one_by_one = TargetSelection(at_most=1)
+    assert since(made(selection=one_by_one).ends) == (480, 480)
+
+
+def test_a_wave_without_units_of_its_own_takes_no_time() -> None:
+    growing = TargetSelection(waves=(Wave(units="1%"), Wave(units="10%"), Wave()))
+    found = made(selection=growing)
+    assert [since(wave.ends) for wave in found.waves] == [(160, 160), (160, 160), (320, 320)]
+    assert since(found.waves[1].starts) == (160, 160)
+    assert not any(wave.unknown for wave in found.waves)
+
+
+def test_what_takes_no_time_is_over_at_once() -> None:
+    found = made(units=works("a", "b", pushes=()), validations=[0.0])
+    assert [since(wave.ends) for wave in found.waves] == [(600, 600), (600, 600)]
+    at_once = {"file": [0.0], "job": [0.0]}
+    found = made(selection=TargetSelection(at_most=1), validations=[0.0], pushes=at_once)
+    assert since(found.ends) == (0, 0)
+
+
+def test_samples_and_assumptions_are_named() -> None:
+    found = made()
+    assert found.durations == {name: Duration(count=1, p50=at, p95=at) for name, [at] in FIXED.items()}
+    assert "of job, only 1 pushes were recorded" in found.assumptions
+    assert duration([]) == Duration(count=0)
+    assert duration([3.0, 1.0, 2.0]) == Duration(count=3, p50=2.0, p95=3.0)
+
+
+def test_it_is_shown_as_text_and_as_json() -> None:
+    found = made(units=(*works("a", "b"), UnitWork(Unit(id="c", held="it is pinned"))))
+    assert list(forecast_lines(found))[:8] == [
+        "Forecast of 1970-01-12 13:46:40 (UTC), until 1970-01-26 13:46:40",
+        "Wave 1 of all units, ahead: a",
+        "  starts: 1970-01-12 13:46:40",
+        "  ends:   1970-01-12 13:59:20",
+        "Wave 2 of all units, ahead: b, c",
+        "  starts: 1970-01-12 13:59:20",
+        "  ends:   1970-01-12 14:02:00",
+        "Rollout ends: 1970-01-12 14:02:00",
+    ]
+    assert msgspec.json.decode(msgspec.json.encode(found), type=Forecast) == found
+
+
+AMOUNTS = st.none() | st.integers(1, 3) | st.just("40%")
+SELECTIONS = st.builds(
+    TargetSelection,
+    waves=st.lists(
+        st.builds(Wave, units=AMOUNTS, soak_seconds=st.sampled_from([0.0, 300.0])), min_size=1, max_size=3
+    ).map(lambda waves: (*waves, Wave())),
+    at_most=AMOUNTS,
+)
+CLOSED = st.lists(st.tuples(st.integers(0, 5000), st.integers(1, 3000)), max_size=4).map(
+    lambda spans: [(NOW + start, NOW + start + length) for start, length in spans]
+)
+
+
+@given(
+    SELECTIONS, CLOSED, st.lists(st.integers(1, 500).map(float), min_size=1, max_size=6), st.integers(1, 6)
+)
+def test_whatever_is_forecast(
+    selection: TargetSelection, closed: Any, sample: list[float], count: int
+) -> None:
+    units = works(*(f"u{number}" for number in range(count)), pushes=("file",), calendars=("x",))
+    found = made(
+        selection=selection, units=units, calendars={"x": closed}, pushes={"file": sample}, validations=sample
+    )
+    before = (NOW, NOW)
+    for wave in found.waves:
+        times = [wave.starts.early, wave.starts.late, wave.ends.early, wave.ends.late]
+        assert None not in times
+        assert wave.starts.early <= wave.starts.late  # type: ignore[operator]
+        assert wave.starts.early <= wave.ends.early  # type: ignore[operator]
+        assert wave.starts.late <= wave.ends.late  # type: ignore[operator]
+        assert before <= (wave.starts.early, wave.starts.late)
+        before = (wave.ends.early, wave.ends.late)  # type: ignore[assignment]
+    assert before == (found.ends.early, found.ends.late)
+    openly = made(
+        selection=selection, units=units, calendars={"x": ()}, pushes={"file": sample}, validations=sample
+    )
+    assert openly.ends.late <= found.ends.late  # type: ignore[operator]
+    assert (
+        made(
+            selection=selection,
+            units=units[::-1],
+            calendars={"x": closed},
+            pushes={"file": sample},
+            validations=sample,
+        )
+        == found
+    )
+
+
+@given(CLOSED, st.integers(0, 9000), st.integers(0, 9000))
+def test_a_timeline_is_that_of_single_seconds(closed: Any, start: int, length: int) -> None:
+    line = Timeline(closed)
+    begin, end = NOW + start, NOW + start + length
+
+    def is_closed(at: float) -> bool:
+        return any(low <= at < high for low, high in closed)
+
+    assert line.opening(begin) == next(
+        at for at in range(int(begin), int(begin) + 20_000) if not is_closed(at)
+    )
+    assert line.closed_between(begin, end) == sum(map(is_closed, range(int(begin), int(end))))
+    if length:
+        at = line.after_open(begin, length)
+        assert at - begin - line.closed_between(begin, at) == length
+        assert not is_closed(at - 1)
+
+
+def test_closed_times_of_a_calendar_are_found_to_the_second() -> None:
+    closed = [(NOW + 90.0, NOW + 200.0), (NOW + 1000.0, NOW + 1061.0)]
+
+    def closed_until(at: float) -> float | None:
+        return next((high for low, high in closed if low <= at < high), None)
+
+    assert list(closed_intervals(closed_until, NOW, NOW + 5000)) == closed
+    assert list(closed_intervals(closed_until, NOW + 100, NOW + 150)) == [(NOW + 100, NOW + 200)]
