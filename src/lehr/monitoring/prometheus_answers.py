@@ -54,6 +54,47 @@ def _firing(alerts: list[Any], wanted: dict[str, str]) -> Iterator[Sample]:
             yield Sample(True, str(labels.get("alertname", "without a name")), _since(alert.get("activeAt")))
 
 
+def require_evaluated(body: bytes, labels: Iterable[tuple[str, str]], fresh: float, now: float) -> None:
+    """Check that alerts with these labels would fire, from an answer of `/api/v1/rules`.
+
+    An alert whose rule does not exist, or cannot be evaluated, is never in the list of those that fire.
+
+    Args:
+        fresh: seconds for which an evaluation counts, after the interval of its group.
+        now: wall-clock seconds.
+
+    Raises:
+        MetricError: no rule can have such an alert, or one is not evaluated.
+    """
+    wanted = dict(labels)
+    rules = [rule for rule in _alerting_rules(_data_in(body)) if _may_fire(rule, wanted)]
+    if not rules:
+        raise MetricError(Cause.NO_DATA, f"no alerting rule has the labels {_line(wanted)}")
+    for rule in rules:
+        if rule.get("health") != "ok":
+            raise MetricError(Cause.NO_DATA, f"the rule of alert {rule['name']} is not evaluated")
+        at = _since(rule.get("lastEvaluation"))
+        if at is not None and at < now - fresh - rule["every"]:
+            raise MetricError(Cause.STALE, f"the rule of alert {rule['name']} was not evaluated lately")
+
+
+def _alerting_rules(data: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    try:
+        for group in data["groups"]:
+            for rule in group["rules"]:
+                if rule["type"] == "alerting":
+                    labels, every = dict(rule.get("labels") or {}), float(group.get("interval") or 0)
+                    yield {**rule, "name": str(rule["name"]), "labels": labels, "every": every}
+    except (KeyError, TypeError, ValueError):
+        raise MetricError(Cause.UNREADABLE, "the answer has no list of alerting rules") from None
+
+
+def _may_fire(rule: dict[str, Any], wanted: dict[str, str]) -> bool:
+    """Whether an alert of this rule may have the labels. It has more of them than its rule."""
+    labels = {**rule["labels"], "alertname": rule["name"]}
+    return all(labels.get(name, value) == value for name, value in wanted.items())
+
+
 def _since(text: Any) -> float | None:
     try:
         return seconds_of(text)

@@ -62,6 +62,7 @@ def read_sources(file: Path) -> MetricSources:
 
 
 def _source(definition: SourceDefinition, read: Secrets, base: Path) -> MetricSource:
+    from lehr.base.clock import SystemClock
     from lehr.monitoring.command import CommandSource
     from lehr.monitoring.configuration import CommandDefinition, InstalledDefinition, PrometheusDefinition
     from lehr.monitoring.json_address import JsonAddress
@@ -74,7 +75,7 @@ def _source(definition: SourceDefinition, read: Secrets, base: Path) -> MetricSo
         return CommandSource(definition, read, base, os.environ)
     web = Web(definition, read, base)
     if isinstance(definition, PrometheusDefinition):
-        return PrometheusSource(web, definition.timeout)
+        return PrometheusSource(web, definition.timeout, SystemClock())
     return JsonAddress(web, definition.timeout)
 
 

@@ -78,7 +78,9 @@ def _wait_until_ready(port: int, process: subprocess.Popen[bytes], log: Path) ->
 def read(address: str, question: Question) -> Reading:
     async def main() -> Reading:
         secrets = SecretReader(Path(), Path(), lambda path, digest: None, {}, Inline())
-        source = PrometheusSource(Web(PrometheusDefinition(address=address), secrets, Path()), 10.0)
+        source = PrometheusSource(
+            Web(PrometheusDefinition(address=address), secrets, Path()), 10.0, SystemClock()
+        )
         looks = Looks({"it": source}, SystemClock(), None)
         try:
             history = await looks.history(question)
@@ -121,8 +123,13 @@ def test_a_query_is_answered(address: str, query: str, cause: Cause) -> None:
         ({"alertname": "Pending"}, ""),
     ],
 )
-def test_an_alert_fires_or_does_not(address: str, labels: dict[str, str], name: str) -> None:
+def test_an_alert_fires_or_is_quiet(address: str, labels: dict[str, str], name: str) -> None:
     reading = read(address, Question("it", alerts=tuple(labels.items())))
     assert reading.cause is (Cause.FIRING if name else Cause.GOOD)
     assert reading.series == name
     assert (reading.sampled_at is not None) is bool(name)
+
+
+@pytest.mark.parametrize("labels", [{"alertname": "Fire"}, {"severity": "pgae"}])
+def test_an_alert_that_does_not_exist_is_not_one_that_is_quiet(address: str, labels: dict[str, str]) -> None:
+    assert read(address, Question("it", alerts=tuple(labels.items()))).cause is Cause.NO_DATA

@@ -84,9 +84,10 @@ def asked(
         kind = HttpDefinition if question.value else PrometheusDefinition
         definition = kind(address=address, **fields)
         web = Web(definition, secrets(folder, TOKEN="hush"), folder)
-        make = JsonAddress if question.value else PrometheusSource
         async with listening:
-            return await look(make(web, timeout), question)
+            known = PrometheusSource(web, timeout, SystemClock())
+            source = JsonAddress(web, timeout) if question.value else known
+            return await look(source, question)
 
     return asyncio.run(main())
 
@@ -203,7 +204,7 @@ def test_nobody_listens(tmp_path: Path) -> None:
         listening.close()
         await listening.wait_closed()
         web = Web(PrometheusDefinition(address=f"http://127.0.0.1:{port}"), secrets(tmp_path), tmp_path)
-        return await look(PrometheusSource(web, 5.0), ERRORS)
+        return await look(PrometheusSource(web, 5.0, SystemClock()), ERRORS)
 
     assert asyncio.run(main()).cause is Cause.UNREACHABLE
 
@@ -214,7 +215,7 @@ def test_a_server_without_tls_is_no_tls_server(tmp_path: Path) -> None:
         port = listening.sockets[0].getsockname()[1]
         web = Web(PrometheusDefinition(address=f"https://127.0.0.1:{port}"), secrets(tmp_path), tmp_path)
         async with listening:
-            return await look(PrometheusSource(web, 1.0), ERRORS)
+            return await look(PrometheusSource(web, 1.0, SystemClock()), ERRORS)
 
     assert asyncio.run(main()).cause in (Cause.UNREACHABLE, Cause.TIMEOUT)
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lehr.model.monitoring import Cause, MetricError, Sample
-from lehr.monitoring.prometheus_answers import alerts_in, refusal_in, values_in
+from lehr.monitoring.prometheus_answers import alerts_in, refusal_in, require_evaluated, values_in
 
 
 def answer(data: Any, **more: Any) -> bytes:
@@ -99,6 +99,55 @@ def test_a_list_of_alerts_that_cannot_be_read_is_not_an_empty_one(body: bytes) -
     with pytest.raises(MetricError) as raised:
         alerts_in(body, [("alertname", "A")])
     assert raised.value.cause is Cause.UNREADABLE
+
+
+NOW = 1795608180.0
+
+
+def rules(*found: Any) -> bytes:
+    return answer({"groups": [{"name": "a", "interval": 150, "rules": list(found)}]})
+
+
+def rule(
+    name: str = "A", health: str = "ok", at: Any = "2026-11-25T12:03:00Z", **labels: str
+) -> dict[str, Any]:
+    return {"type": "alerting", "name": name, "health": health, "lastEvaluation": at, "labels": labels}
+
+
+@pytest.mark.parametrize(
+    ("body", "labels"),
+    [
+        (rules(rule("A"), rule("B", "err")), {"alertname": "A"}),
+        (rules(rule(severity="page"), rule(severity="ticket", health="err")), {"severity": "page"}),
+        (rules(rule("A")), {"instance": "that its series have"}),
+        (rules({"type": "recording", "name": "r", "health": "err"}, rule("A")), {"alertname": "A"}),
+        (rules(rule("A", at=None)), {"alertname": "A"}),
+        (rules(rule("A", at="2026-11-25T12:00:00Z")), {"alertname": "A"}),
+    ],
+)
+def test_quiet_alerts_are_good_if_their_rules_are_evaluated(body: bytes, labels: dict[str, str]) -> None:
+    require_evaluated(body, labels.items(), 120.0, NOW + 60)
+
+
+@pytest.mark.parametrize(
+    ("body", "cause"),
+    [
+        (rules(), Cause.NO_DATA),
+        (rules(rule("B")), Cause.NO_DATA),
+        (rules(rule("A", "err")), Cause.NO_DATA),
+        (rules(rule("A", "unknown")), Cause.NO_DATA),
+        (rules(rule("A"), rule("A", "err")), Cause.NO_DATA),
+        (rules(rule("A", at="2026-11-25T11:03:00Z")), Cause.STALE),
+        (rules(rule("A", at="0001-01-01T00:00:00Z")), Cause.STALE),
+        (rules(5), Cause.UNREADABLE),
+        (answer({}), Cause.UNREADABLE),
+        (b"", Cause.UNREADABLE),
+    ],
+)
+def test_an_alert_without_a_rule_that_is_evaluated_is_not_quiet(body: bytes, cause: Cause) -> None:
+    with pytest.raises(MetricError) as raised:
+        require_evaluated(body, [("alertname", "A")], 120.0, NOW + 60)
+    assert raised.value.cause is cause
 
 
 def test_what_prometheus_says_about_a_bad_query_is_shown() -> None:
