@@ -112,8 +112,7 @@ def measured(works: Sequence[UnitWork], selection: TargetSelection) -> tuple[flo
 def waves() -> TargetSelection:
     """From one cluster to all."""
     return TargetSelection(
-        waves=tuple(Wave(units=amount, soak_seconds=_SOAK) for amount in (1, "10%", "25%", "50%", None)),
-        deadline_seconds=_FOR,
+        waves=tuple(Wave(units=amount, soak_seconds=_SOAK) for amount in (1, "10%", "25%", "50%", None))
     )
 
 
@@ -121,7 +120,7 @@ def main() -> None:
     assets = size(1000)
     for name, works, selection in (
         ("forecast_clusters", clusters(assets), waves()),
-        ("forecast_assets", single_assets(assets), TargetSelection(at_most="2%", deadline_seconds=_FOR)),
+        ("forecast_assets", single_assets(assets), TargetSelection(at_most="2%")),
     ):
         seconds, found = measured(works, selection)
         known = sum(wave.ends.late is not None for wave in found.waves)

@@ -156,6 +156,7 @@ class Run:
     def _events(self, answer: Selection) -> Iterator[float]:
         """When something changes: a unit is validated or soaked, or is past its deadline."""
         soak = self._selection.waves[answer.wave - 1].soak_seconds if answer.wave else 0.0
+        deadline = self._selection.deadline_seconds
         for id, progress in self._progress.items():
             if id in self._settled:
                 continue
@@ -163,8 +164,8 @@ class Run:
             if progress.validated_at is not None:
                 yield progress.validated_at
                 yield timeline.after_open(progress.since, soak - progress.exposure)
-            within = soak + self._selection.deadline_seconds - progress.paused
-            yield timeline.after_open(progress.updated_at, within)
+            if deadline is not None:
+                yield timeline.after_open(progress.updated_at, soak + deadline - progress.paused)
 
     def _note(self, answer: Selection) -> None:
         """Record which waves are over."""

@@ -123,7 +123,7 @@ def _has_passed(unit: Unit, item: Assigned) -> bool:
 
 def _deadlines(selection: TargetSelection, item: Assigned | None) -> dict[str, float]:
     """Until when each updated unit of a wave that has not passed must do so."""
-    if item is None:
+    if item is None or selection.deadline_seconds is None:
         return {}
     within = item.wave.soak_seconds + selection.deadline_seconds
     return {

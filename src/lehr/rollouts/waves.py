@@ -43,8 +43,8 @@ class TargetSelection(msgspec.Struct, frozen=True, forbid_unknown_fields=True, o
         waves: in their order. Units that none of them takes are not updated.
         order: a CEL expression over `id` and `labels`: units with smaller values come first. By id if empty.
         at_most: units that may be updated and not validated at the same time; any number if None.
-        deadline_seconds: in which an updated unit must be validated, besides its soak. After that, the
-            rollout holds.
+        deadline_seconds: in which an updated unit must be validated, besides its soak. After that, no other
+            unit is updated. None for any time.
         new: whether new units take part in waves, or wait until some other unit is validated.
     """
 
@@ -52,7 +52,7 @@ class TargetSelection(msgspec.Struct, frozen=True, forbid_unknown_fields=True, o
     order: str = ""
     at_most: Amount | None = None
     new: Literal["in_wave", "after_first_pass"] = "in_wave"
-    deadline_seconds: Annotated[float, msgspec.Meta(gt=0, le=MOST_SECONDS)] = 86_400.0
+    deadline_seconds: Annotated[float, msgspec.Meta(gt=0, le=MOST_SECONDS)] | None = None
 
 
 class Assigned(msgspec.Struct, frozen=True):
