@@ -78,7 +78,8 @@ class Vigil:
 
     async def changed(self) -> list[AssetKey]:
         """One round: the assets that have changed."""
-        ended = await self._run(_ended, dict(self._processes))
+        watched = dict(self._processes)
+        ended = await self._run(_ended, watched) if watched else []
         now = self._clock.monotonic()
         for key, asked in list(self._asked.items()):
             if len(self._probing) >= _AT_ONCE:
