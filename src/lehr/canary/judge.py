@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from lehr.canary.definition import Judge, columns_of, default_metrics
+from lehr.canary.definition import Judge, Metric, columns_of, default_metrics
 from lehr.canary.look import CANARY, Look
 from lehr.canary.metric import MetricEvidence
 from lehr.canary.verdict import Outcome, Verdict
+
+
+def parts_of_alpha(metrics: Sequence[Metric]) -> list[float]:
+    """The part of the error rate of each metric.
+
+    A canary fails if one metric fails, so they share the error rate. All bounds of a histogram have the part
+    of one metric: many bounds do not make errors harder to find. A canary passes only if all metrics pass, so
+    for PASS each may use the whole.
+    """
+    subjects = [metric.histogram or (metric.name, metric.events) for metric in metrics]
+    sizes = Counter(subjects)
+    return [1 / (len(sizes) * sizes[subject]) for subject in subjects]
 
 
 class Judgement:
@@ -22,11 +35,9 @@ class Judgement:
 
     def __init__(self, judge: Judge, counters: Sequence[str], pushed_at: float | None = None) -> None:
         metrics = judge.metrics or default_metrics(counters)
-        # A canary fails if one metric fails, so they share the error rate. It passes only if all of them
-        # pass, so each may use the whole.
-        alpha = judge.alpha / max(1, len(metrics))
         self._metrics = [
-            MetricEvidence(judge, metric, columns_of(metric, counters), alpha) for metric in metrics
+            MetricEvidence(judge, metric, columns_of(metric, counters), judge.alpha * part)
+            for metric, part in zip(metrics, parts_of_alpha(metrics), strict=True)
         ]
         self._looks = self._restarts = 0
         self._at: float | None = None

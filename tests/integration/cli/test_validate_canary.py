@@ -228,3 +228,29 @@ def test_samples_from_before_the_push_do_not_count(csv: Path) -> None:
 @pytest.mark.parametrize("value", ["nan", "inf", "-1", "1767225600000", "soon"])
 def test_a_push_has_a_time_in_seconds(csv: Path, value: str) -> None:
     assert run("--from", recording(csv, minutes=2), "--pushed-at", value).exit_code == 2
+
+
+def with_latency(path: Path, slow: float) -> Path:
+    """The same, with a histogram: 2 % of the requests of controls take longer than 0.05 s."""
+    lines = path.read_text().splitlines()
+    rows = [f"{lines[0]},latency_le_0.01,latency_le_0.05,latency_le_1,latency_le_+Inf"]
+    for line in lines[1:]:
+        _, group, _, requests, _ = line.split(",")
+        count = int(requests)
+        over = round(count * 0.02 * (slow if group == "canary" else 1))
+        rows.append(f"{line},{count // 2},{count - over},{count - over // 20},{count}")
+    path.write_text("\n".join(rows) + "\n")
+    return path
+
+
+def test_a_canary_that_is_slower_fails_by_its_histogram(csv: Path) -> None:
+    found = judged(with_latency(recording(csv, traffic=1500), slow=2))
+    assert found["verdict"] == "FAIL"
+    assert [item["name"] for item in found["metrics"] if item["verdict"] == "FAIL"] == ["latency_above_0.05"]
+
+
+def test_a_canary_that_is_as_fast_passes(csv: Path) -> None:
+    found = judged(with_latency(recording(csv, traffic=1500), slow=1))
+    assert found["verdict"] == "PASS"
+    names = [item["name"] for item in found["metrics"]]
+    assert names == ["errors", "latency_above_0.01", "latency_above_0.05", "latency_above_1"]

@@ -23,6 +23,7 @@ from lehr.canary import (
     judge,
 )
 from lehr.canary.definition import default_metrics
+from lehr.canary.judge import parts_of_alpha
 from tests.unit.canary.simulated import COUNTERS, looks
 
 ERRORS = Judge(metrics=(Metric("errors", events="errors"),))
@@ -206,6 +207,13 @@ def test_alpha_is_divided_over_metrics() -> None:
     )
     assert two.metrics[0].fail_at == pytest.approx(2 * one.metrics[0].fail_at)
     assert two.metrics[0].pass_at == one.metrics[0].pass_at
+
+
+def test_all_bounds_of_a_histogram_share_the_part_of_one_metric() -> None:
+    bounds = tuple(Metric(f"above {n}", histogram="latency", above=n) for n in (0.1, 0.5, 1.0))
+    parts = parts_of_alpha((Metric("errors", events="errors"), *bounds))
+    assert parts == pytest.approx([1 / 2, 1 / 6, 1 / 6, 1 / 6])
+    assert parts_of_alpha(()) == []
 
 
 def test_one_bad_metric_is_enough_to_fail_and_all_are_needed_to_pass() -> None:
