@@ -19,10 +19,9 @@ import msgspec
 
 from benchmarks.figures import report, size
 from lehr.checks.calendar import Calendar
-from lehr.checks.closed_times import ClosedTimes
+from lehr.checks.closed_spans import closed_spans
 from lehr.rollouts import TargetSelection, Unit, Wave
 from lehr.rollouts.forecast import Forecast, ForecastInputs, UnitWork, forecast
-from lehr.rollouts.open_times import Interval, closed_intervals
 
 CLUSTERS = 20
 _DAY = 86_400.0
@@ -52,16 +51,6 @@ def calendars() -> dict[str, Calendar]:
             Calendar,
         )
     return found
-
-
-def closed(times: Sequence[ClosedTimes], start: float, end: float) -> list[Interval]:
-    """The closed times of a calendar."""
-
-    def closed_until(at: float) -> float | None:
-        ends = [found.until for item in times if (found := item.at(at)) is not None]
-        return max(ends, default=None)
-
-    return list(closed_intervals(closed_until, start, end))
 
 
 def clusters(assets: int) -> list[UnitWork]:
@@ -102,7 +91,7 @@ def measured(works: Sequence[UnitWork], selection: TargetSelection) -> tuple[flo
             now=_NOW,
             pushes=pushes,
             validations=[chance.uniform(60, 600) for _ in range(1000)],
-            calendars={name: closed(item.times(), _NOW, _NOW + _FOR) for name, item in given.items()},
+            calendars={name: closed_spans(item, _NOW, _NOW + _FOR) for name, item in given.items()},
             horizon_seconds=_FOR,
         )
     )

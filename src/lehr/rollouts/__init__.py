@@ -10,7 +10,7 @@ time and the state of units are values, so the same question always has the same
 | `selection` | the units to update now |
 | `question` | questions, and what is wrong with one |
 | `forecast` | when waves start and end, as far as that is known |
-| `forecast_run`, `open_times` | a rollout in virtual time; closed times |
+| `forecast_run`, `open_times`, `push_samples` | a rollout in virtual time, and what it is made from |
 | `forecast_text` | forecasts for people |
 | `services` | selections of other people, whose answers are checked |
 """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import bisect
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from itertools import accumulate
 
 Interval = tuple[float, float]
@@ -12,8 +12,6 @@ Interval = tuple[float, float]
 
 ALWAYS_CLOSED: tuple[Interval, ...] = ((-math.inf, math.inf),)
 """A calendar that cannot be read is closed."""
-
-_PROBE_SECONDS = 60.0
 
 
 class Timeline:
@@ -56,33 +54,3 @@ class Timeline:
         if math.isinf(self._starts[place]):
             return moment  # only differences count
         return self._before[place] + min(moment, self._ends[place]) - self._starts[place]
-
-
-def closed_intervals(
-    closed_until: Callable[[float], float | None], start: float, end: float
-) -> Iterator[Interval]:
-    """The closed times of a calendar between two moments.
-
-    It is asked once a minute while it is open, so it must not close for less than that.
-
-    Args:
-        closed_until: until when a moment is closed; None if it is open.
-    """
-    at, seen_open = start, -math.inf
-    while at < end:
-        until = closed_until(at)
-        if until is None:
-            seen_open, at = at, at + _PROBE_SECONDS
-            continue
-        yield _first_closed(closed_until, seen_open, at), until
-        seen_open, at = until, max(until, at + 1.0)
-
-
-def _first_closed(closed_until: Callable[[float], float | None], low: float, high: float) -> float:
-    """The first whole second after `low`, which is open, that is closed; `high` is."""
-    if math.isinf(low):
-        return high
-    first = math.floor(low) + 1
-    seconds = range(first, math.ceil(high))
-    place = bisect.bisect_left(seconds, True, key=lambda at: closed_until(at) is not None)
-    return min(float(first + place), high)

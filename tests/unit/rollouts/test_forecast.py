@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from lehr.rollouts import TargetSelection, Unit, Wave
 from lehr.rollouts.forecast import Duration, Forecast, ForecastInputs, Moments, UnitWork, duration, forecast
 from lehr.rollouts.forecast_text import forecast_lines
-from lehr.rollouts.open_times import ALWAYS_CLOSED, Timeline, closed_intervals
+from lehr.rollouts.open_times import ALWAYS_CLOSED, Timeline
 
 NOW = 1_000_000.0
 HOUR = 3600.0
@@ -251,13 +251,3 @@ def test_a_timeline_is_that_of_single_seconds(closed: Any, start: int, length: i
         at = line.after_open(begin, length)
         assert at - begin - line.closed_between(begin, at) == length
         assert not is_closed(at - 1)
-
-
-def test_closed_times_of_a_calendar_are_found_to_the_second() -> None:
-    closed = [(NOW + 90.0, NOW + 200.0), (NOW + 1000.0, NOW + 1061.0)]
-
-    def closed_until(at: float) -> float | None:
-        return next((high for low, high in closed if low <= at < high), None)
-
-    assert list(closed_intervals(closed_until, NOW, NOW + 5000)) == closed
-    assert list(closed_intervals(closed_until, NOW + 100, NOW + 150)) == [(NOW + 100, NOW + 200)]
