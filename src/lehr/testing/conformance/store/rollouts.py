@@ -49,7 +49,7 @@ def _facts(store: Store, after: int = 0, limit: int = 1000) -> list[tuple[str, F
 
 @RULES
 def evidence_is_kept_in_the_order_in_which_it_was_written(subject: Subject) -> None:
-    """Invariant: I12. Whole, over a restart, whatever the clock says; each partition has its own."""
+    """Invariant: I12. Whole, over a restart, whatever the clock shows; each partition has its own."""
     looked = Looked({"eu": UnitLook(True, 10.5, 12.0), "us": UnitLook(False, 0.0, 12.0, 2, "no answer")})
     with subject.opened() as store:
         governed(store)
@@ -70,7 +70,7 @@ def evidence_is_kept_in_the_order_in_which_it_was_written(subject: Subject) -> N
 
 @RULES.governed
 def evidence_is_written_with_its_releases_or_not_at_all(store: Store) -> None:
-    """A release without its evidence could not be told from one that somebody else has written."""
+    """Without its evidence, a release could not be distinguished from one of another writer."""
     witnessed(store, evidence("r1", Begun(1)))
     late = replace(
         releasing(store, release("1", "a")), version=0, evidence=(evidence("r1", Ended(RolloutEnd.ABORTED)),)
