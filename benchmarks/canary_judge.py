@@ -54,7 +54,7 @@ class Scenario:
     wrong: bool = False
     canaries: int = 3
     controls: int = 7
-    traffic: float = 20.0
+    traffic: float = 100.0
     rate: float = 0.01
     ratio: float = 1.0
     spread: float = 0.0
@@ -81,20 +81,20 @@ SCENARIOS = (
     Scenario("incidents in all replicas", incidents=0.02),
     Scenario("restarts", restarts=0.02),
     Scenario("the canary stops reporting", gone=60),
-    Scenario("a hundredth of the traffic", traffic=0.2),
+    Scenario("a hundredth of the traffic", traffic=1.0),
     Scenario("30 % errors", True, ratio=30.0),
     Scenario("doubled", True, ratio=2.0),
-    Scenario("doubled, five times the traffic", True, ratio=2.0, traffic=100.0),
-    Scenario("doubled, a tenth of the traffic", True, ratio=2.0, traffic=2.0),
-    Scenario("doubled, a hundredth of the traffic", True, ratio=2.0, traffic=0.2),
+    Scenario("doubled, a fifth of the traffic", True, ratio=2.0, traffic=20.0),
+    Scenario("doubled, a tenth of the traffic", True, ratio=2.0, traffic=10.0),
+    Scenario("doubled, a hundredth of the traffic", True, ratio=2.0, traffic=1.0),
     Scenario("doubled, replicas differ by 15 %", True, ratio=2.0, spread=0.15),
+    Scenario("doubled, bursts in single replicas", True, ratio=2.0, bursts=0.01),
     Scenario("doubled, 1 canary, 1 control", True, ratio=2.0, canaries=1, controls=1),
     Scenario("doubled after an hour", True, ratio=2.0, onset=60),
     Scenario("three times, slowly within an hour", True, ratio=3.0, onset=30, leak=60),
     Scenario("1.5 times", True, ratio=1.5),
-    Scenario("1.5 times, five times the traffic", True, ratio=1.5, traffic=100.0),
-    Scenario("1.5 times, a tenth of the traffic", True, ratio=1.5, traffic=2.0),
-    Scenario("1.5 times, a hundredth of the traffic", True, ratio=1.5, traffic=0.2),
+    Scenario("1.5 times, a tenth of the traffic", True, ratio=1.5, traffic=10.0),
+    Scenario("1.5 times, a hundredth of the traffic", True, ratio=1.5, traffic=1.0),
 )
 
 
@@ -287,6 +287,7 @@ def show(scenario: Scenario, result: Result, runs: int, milliseconds: float) -> 
         "single_z_test": result.single / runs,
         "rank_test": result.ranked / runs,
         "upper_bound": round(upper_bound(failed, runs), 5) if failed < runs else 1.0,
+        "within_3_minutes": sum(minutes <= 3 for minutes in result.failed) / runs,
         "minutes_median": percentile(result.failed, 50) if result.failed else None,
         "minutes_95": percentile(result.failed, 95) if result.failed else None,
         "ms_each": round(milliseconds, 1),

@@ -12,6 +12,9 @@ from lehr.canary.verdict import GroupTotals
 
 _INEXACT = 1.01
 
+_STALE_AFTER = 2
+"""Looks without data of one group while the other has some, and samples that it could have had."""
+
 
 class Row(NamedTuple):
     """The metric of one replica in one look."""
@@ -29,15 +32,29 @@ class Group:
         last: when replicas that are not gone had data.
         most: replicas that had data in one look.
         unseen: looks since any had data while the other group had some.
+        recent: rows of looks in which the other group had no data yet, and when that was.
     """
 
-    __slots__ = ("events", "exposure", "last", "most", "replicas", "seconds", "unseen")
+    __slots__ = (
+        "_at",
+        "_seconds",
+        "events",
+        "exposure",
+        "last",
+        "most",
+        "recent",
+        "replicas",
+        "seconds",
+        "unseen",
+    )
 
     def __init__(self) -> None:
         self.events = self.exposure = self.seconds = 0.0
         self.replicas: dict[str, ReplicaTotals] = {}
         self.last: dict[str, float] = {}
         self.unseen = self.most = 0
+        self.recent: list[tuple[float, Row]] = []
+        self._at = self._seconds = 0.0
 
     def see(self, rows: Sequence[Row], at: float, others: bool, gap: float) -> None:
         """Notice which replicas have data in a look.
@@ -47,9 +64,23 @@ class Group:
             gap: those without data for longer are gone.
         """
         self.unseen = 0 if rows else self.unseen + others
+        if rows:
+            self._at, self._seconds = at, max(row.seconds for row in rows)
         now = {row.replica: at for row in rows}
         self.last = {name: seen for name, seen in self.last.items() if seen >= at - gap} | now
         self.most = max(self.most, len(now))
+        # Looks may be more frequent than samples, and samples of the groups need not be at the same time.
+        self.recent = [item for item in self.recent if at - item[0] < self._seconds]
+        self.recent += [(at, row) for row in rows]
+
+    def stale(self, at: float) -> bool:
+        """Whether no replica had data for two looks and two samples, while the other group had some."""
+        return self.unseen >= _STALE_AFTER and at - self._at >= _STALE_AFTER * self._seconds
+
+    def taken(self) -> list[Row]:
+        """Take the recent rows, to compare them."""
+        rows, self.recent = [row for _, row in self.recent], []
+        return rows
 
     def add(self, rows: Sequence[Row], events: float, exposure: float, other_rate: float) -> None:
         """Take a look in which both groups have data."""

@@ -33,9 +33,6 @@ _FOR_WARMUP = 0.1
 _FEW_DEGREES = 3
 """Replicas beyond the first of each group."""
 
-_STALE_AFTER = 2
-"""Looks without data of one group while the other has some."""
-
 
 class _Start(NamedTuple):
     """A time from which on evidence is also collected.
@@ -89,6 +86,7 @@ class MetricEvidence:
         self._surplus = 0.0
         self._weighted = [0.0, 0.0]
         self._compared = 0
+        self._at = 0.0
         self._bursts, self._swings = Bursts(), Swings()
         self._starts = [_Start(0, _FIRST_START, self._likelihood.values, 0.0, {}, {})]
         self._decided: tuple[Outcome, float] | None = None
@@ -126,8 +124,9 @@ class MetricEvidence:
             (self._control, controls, canaries),
         ):
             group.see(rows, look.at, bool(others), self._judge.longest_gap_seconds)
-        if canaries and controls:
-            self._compare(canaries, controls)
+        if self._canary.recent and self._control.recent:
+            self._compare(self._canary.taken(), self._control.taken())
+        self._at = look.at
         outcome = self._judged()
         if outcome is not self.outcome:
             self._decided = None if outcome is Outcome.INCONCLUSIVE else (outcome, look.at)
@@ -266,7 +265,7 @@ class MetricEvidence:
     def _missing(self) -> str:
         """The data that is missing, without which nothing can pass; empty if nothing is."""
         for name, group in ((CANARY, self._canary), (CONTROL, self._control)):
-            if group.unseen >= _STALE_AFTER:
+            if group.stale(self._at):
                 return f"{name} replicas have had no new `{self.columns.of}` for {group.unseen} looks"
         present = len(self._canary.last)
         if 2 * present < self._canary.most:

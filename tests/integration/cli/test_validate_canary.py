@@ -254,3 +254,14 @@ def test_a_canary_that_is_as_fast_passes(csv: Path) -> None:
     assert found["verdict"] == "PASS"
     names = [item["name"] for item in found["metrics"]]
     assert names == ["errors", "latency_above_0.01", "latency_above_0.05", "latency_above_1"]
+
+
+@pytest.mark.parametrize(("ratio", "verdict"), [(1.0, "PASS"), (3.0, "FAIL")])
+def test_looks_may_be_more_frequent_than_samples(csv: Path, ratio: float, verdict: str) -> None:
+    """Samples of controls are seven seconds later than those of canaries."""
+    lines = recording(csv, ratio=ratio).read_text().splitlines()
+    later = (
+        line.replace(line[:10], str(int(line[:10]) + 7), 1) if ",control," in line else line for line in lines
+    )
+    csv.write_text("\n".join(later) + "\n")
+    assert judged(csv, "--look-every", "5s")["verdict"] == verdict
