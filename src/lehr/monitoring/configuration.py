@@ -65,7 +65,7 @@ class CommandDefinition(
 
     Attributes:
         command: the program and its arguments; the query follows as the last one.
-        environment: variables in addition to Lehr's.
+        environment: variables in addition to `PATH`, `HOME` and `LANG`.
         timeout: seconds after which it is killed.
     """
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 from lehr.wiring.deployment import Deployment
@@ -68,11 +67,12 @@ def _source(definition: SourceDefinition, read: Secrets, base: Path) -> MetricSo
     from lehr.monitoring.json_address import JsonAddress
     from lehr.monitoring.prometheus import PrometheusSource
     from lehr.monitoring.web import Web
+    from lehr.plugins.environment import small_environment
 
     if isinstance(definition, InstalledDefinition):
         return _installed_source(definition)
     if isinstance(definition, CommandDefinition):
-        return CommandSource(definition, read, base, os.environ)
+        return CommandSource(definition, read, base, small_environment())
     web = Web(definition, read, base)
     if isinstance(definition, PrometheusDefinition):
         return PrometheusSource(web, definition.timeout, SystemClock())

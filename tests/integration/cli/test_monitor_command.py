@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -48,6 +49,16 @@ def test_a_push_waits_while_a_value_is_out_of_bounds(workspace: Path) -> None:
     RATE.write_text('{"rate": 0.01}')
     lehr("run", "--once", "--metrics", "metrics.yaml")
     assert (workspace / "out" / "app.conf").read_text() == "one"
+
+
+def test_a_program_gets_few_variables(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SHOP_TOKEN", "hush")
+    monkeypatch.setenv("LEHR_METRICS", "metrics.yaml")
+    program = "import json, os; print(json.dumps({'rate': sum(name != 'LC_CTYPE' for name in os.environ)}))"
+    definition = {"type": "command", "command": [sys.executable, "-c", program]}
+    (workspace / "metrics.yaml").write_text(json.dumps({"sources": {"errors": definition}}))
+    lehr("run", "--once", code=1)
+    assert "read just now from errors: 3, must be at most 0.05" in lehr("why", "config")
 
 
 def test_a_push_waits_for_a_source_that_is_not_configured(workspace: Path) -> None:
