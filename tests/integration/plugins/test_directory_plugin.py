@@ -23,6 +23,7 @@ from lehr.testing.conformance.asset_plugin import RULES, Rule, Subject
 from lehr.testing.plugins import FixedReader, push_of, target_of
 from tests.codes import raises
 from tests.integration.plugins import troubles
+from tests.integration.plugins.test_file_plugin import nothing_given_away
 
 REGISTRY = Registry(TYPES)
 
@@ -95,6 +96,11 @@ def test_owner_and_group_are_set_and_seen(tmp_path: Path) -> None:
     assert (status.st_uid, stat.S_IMODE(status.st_mode)) == (12345, 0o2750)
     os.chown(tmp_path / "a", 0, 0)
     assert {"owner", "group"} <= {change.path for change in diff(tmp_path, directory).changes}
+
+
+def test_an_owner_that_may_not_be_given_stalls(tmp_path: Path) -> None:
+    with nothing_given_away(), raises("FIL126", StalledError):
+        push(tmp_path, Directory(path="a", owner="12345"))
 
 
 @pytest.mark.parametrize(

@@ -377,6 +377,25 @@ def test_an_owner_that_intent_does_not_name_is_kept(tmp_path: Path) -> None:
     assert (status.st_uid, status.st_gid) == (12345, 12346)
 
 
+@contextmanager
+def nothing_given_away() -> Iterator[None]:
+    """As for a user who is not root."""
+
+    def refuse(*_: object) -> None:
+        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fchown", refuse)
+        patch.setattr(os, "lchown", refuse)
+        yield
+
+
+def test_an_owner_that_may_not_be_given_stalls(tmp_path: Path) -> None:
+    with nothing_given_away(), raises("FIL126", StalledError, match="run Lehr as root"):
+        push(tmp_path, File(path="a", content="x", owner="12345"))
+    assert os.listdir(tmp_path) == []
+
+
 def test_an_owner_that_does_not_exist_stalls(tmp_path: Path) -> None:
     with raises("FIL105", StalledError, match="no-such-user"):
         push(tmp_path, File(path="a", content="x", owner="no-such-user"))

@@ -23,6 +23,7 @@ from lehr.testing.conformance.asset_plugin import RULES, Rule, Subject
 from lehr.testing.plugins import FixedReader, push_of, target_of
 from tests.codes import raises
 from tests.integration.plugins import troubles
+from tests.integration.plugins.test_file_plugin import nothing_given_away
 
 REGISTRY = Registry(TYPES)
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root may give entries away")
@@ -164,6 +165,12 @@ def test_an_owner_that_intent_does_not_name_is_kept(tmp_path: Path) -> None:
     push(tmp_path, Symlink(path="a", target="b", owner="12345"))
     push(tmp_path, to("c"))
     assert (tmp_path / "a").lstat().st_uid == 12345
+
+
+def test_an_owner_that_may_not_be_given_stalls(tmp_path: Path) -> None:
+    with nothing_given_away(), raises("FIL126", StalledError):
+        push(tmp_path, Symlink(path="a", target="b", owner="12345"))
+    assert tree(tmp_path) == {}
 
 
 def test_an_owner_that_does_not_exist_stalls_before_anything_is_made(tmp_path: Path) -> None:

@@ -41,6 +41,10 @@ class EntryKind(enum.StrEnum):
     OTHER = "fifo, socket or device"
 
 
+class OwnerError(PermissionError):
+    """This process may not give an entry to the intended owner or group."""
+
+
 class ChangedError(Exception):
     """A new file was changed by the call that was asked to accept it."""
 
@@ -181,7 +185,16 @@ def change_owner(descriptor: int, owner: tuple[int, int]) -> None:
         return
     status = os.fstat(descriptor)
     if owner[0] not in (-1, status.st_uid) or owner[1] not in (-1, status.st_gid):
-        os.fchown(descriptor, *owner)
+        with _owner_errors():
+            os.fchown(descriptor, *owner)
+
+
+@contextlib.contextmanager
+def _owner_errors() -> Iterator[None]:
+    try:
+        yield
+    except PermissionError as error:
+        raise OwnerError(*error.args) from error
 
 
 def link(path: str, target: str, owner: tuple[int, int], kept: tuple[int, int]) -> None:
@@ -191,7 +204,8 @@ def link(path: str, target: str, owner: tuple[int, int], kept: tuple[int, int]) 
     try:
         with contextlib.suppress(PermissionError):
             os.lchown(temporary, *kept)
-        os.lchown(temporary, *owner)
+        with _owner_errors():
+            os.lchown(temporary, *owner)
         os.rename(temporary, path)
     except BaseException:
         remove(temporary)

@@ -47,6 +47,13 @@ def errors_of(path: str) -> Iterator[None]:
             why="the file must have the content that is intended",
             fix="use a command that only reads; the file has not been changed",
         ) from error
+    except disk.OwnerError as error:
+        raise StalledError(
+            f"{path} cannot get its intended `owner` and `group`",
+            code="FIL126",
+            why=error.strerror or str(error),
+            fix="run Lehr as root, or delete `owner` and `group`",
+        ) from error
     except OSError as error:
         kind, fix = _FIXES.get(error.errno or 0, (TransientError, ""))
         raise kind(
