@@ -7,6 +7,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from lehr.checks import CHECKS, TYPES
 from lehr.model.asset import Asset, AssetId, make_asset
 from lehr.model.control import Control, ControlKind
@@ -144,5 +146,21 @@ def test_what_was_read_is_recorded_with_the_push_that_it_allowed(tmp_path: Path)
         [reading] = [reading for verdict in pushed.verdicts for reading in verdict.readings]
         assert (reading.source, reading.question) == ("prometheus", "errors")
         assert (reading.value, reading.bounds, reading.cause) == (GOOD, "at most 0.05", Cause.GOOD)
+
+    play(tmp_path, lambda look: GOOD, scenario)
+
+
+@pytest.mark.parametrize("days", [1, -1])
+def test_a_clock_that_jumps_holds_until_the_next_look(tmp_path: Path, days: int) -> None:
+    async def scenario(plane: Plane, world: World, source: Source) -> None:
+        await plane.publish(thing("a", "1"), MONITOR)
+        await plane.settle()
+        assert isinstance(plane.clock, VirtualClock)
+        plane.clock.jump(days * 86_400.0)
+        await plane.publish(thing("a", "2"), MONITOR)
+        await asyncio.sleep(5)
+        assert plane.condition("a").reason == Reason.MONITOR_UNKNOWN
+        await asyncio.sleep(60)
+        assert world.values["a"] == "2"
 
     play(tmp_path, lambda look: GOOD, scenario)
