@@ -1,4 +1,4 @@
-"""The page on target selections: its Python is run as it is written, and its codes are those of the code."""
+"""The pages on target selections: their Python is run as it is written, and every field is described."""
 
 from __future__ import annotations
 
@@ -10,10 +10,17 @@ import sys
 from pathlib import Path
 
 import msgspec
+import pytest
+import yaml
 
+from lehr.rollouts import Selection, TargetSelection, Unit, Wave
+from lehr.rollouts.question import Question
+from lehr.rollouts.services import judged
 from lehr.sdk.target_selection import SelectionAnswer, SelectionQuestion
 
 ROOT = Path(__file__).resolve().parents[2]
+REFERENCE = (ROOT / "docs" / "reference" / "target-selection.md").read_text()
+HOW_TO = (ROOT / "docs" / "how-to" / "choose-what-is-updated-next.md").read_text()
 PAGE = (ROOT / "docs" / "how-to" / "write-a-target-selection.md").read_text()
 
 
@@ -62,24 +69,55 @@ def test_an_installed_selection_is_asked_by_its_name(tmp_path: Path) -> None:
     assert "by-region" in done.stderr
 
 
-def test_the_question_of_the_page_is_one() -> None:
-    [question, *_] = blocks("json")
-    msgspec.json.decode(question, type=SelectionQuestion)
+def test_the_question_and_the_answer_of_the_page_are_some() -> None:
+    question, answer = blocks("json")
+    asked = msgspec.json.decode(question, type=SelectionQuestion)
+    assert judged(asked, answer.encode()).update == ("nyc",)
 
 
-def test_every_field_of_an_answer_is_described() -> None:
-    table = PAGE.split("## Answer")[1].split("##")[0]
-    names = " ".join(re.findall(r"^\| (`.*?) \|", table, re.MULTILINE))
-    assert set(re.findall(r"`(\w+)`", names)) == set(SelectionAnswer.__struct_fields__)
+def fields(heading: str, table: int = 0) -> dict[str, str]:
+    """The fields of a table of the reference, with their defaults."""
+    section = REFERENCE.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+    rows = section.split("| field | default | |")[table + 1].partition("\n\n")[0]
+    found = re.findall(r"^\| (`.*?) \| (.*?) \|", rows, re.MULTILINE)
+    return {name: default for names, default in found for name in re.findall(r"`(\w+)`", names)}
 
 
-def test_every_cause_is_on_the_page() -> None:
+@pytest.mark.parametrize(
+    ("kind", "heading", "table"),
+    [
+        (Question, "Question", 0),
+        (TargetSelection, "Selection", 0),
+        (Wave, "Selection", 1),
+        (Unit, "Units", 0),
+        (SelectionAnswer, "Answer", 0),
+        (Selection, "Answer", 0),
+    ],
+)
+def test_every_field_is_described(kind: type[msgspec.Struct], heading: str, table: int) -> None:
+    described = fields(heading, table)
+    assert set(described) == set(kind.__struct_fields__)
+    required = {field.name for field in msgspec.structs.fields(kind) if field.required}
+    if kind is not Selection:
+        assert {name for name, default in described.items() if default == "required"} == required
+
+
+def test_every_selection_of_the_how_to_can_be_used() -> None:
+    table = HOW_TO.partition("| for | write |")[2].partition("\n\n")[0]
+    rows = re.findall(r"^\| [^|]+ \| (`.*?) \|$", table, re.MULTILINE)
+    assert len(rows) == 6
+    for row in rows:
+        text = "\n".join(re.findall(r"`([^`]+)`", row))
+        msgspec.convert(yaml.safe_load(text), TargetSelection)
+
+
+def test_every_cause_is_in_the_reference() -> None:
     raised = {
         code
         for path in ("rollouts/services.py", "http/selection_service.py")
         for code in re.findall(r'"(ROL1\d\d)"', (ROOT / "src" / "lehr" / path).read_text())
     }
-    assert set(re.findall(r"ROL1\d\d", PAGE)) == raised
+    assert set(re.findall(r"ROL1\d\d", REFERENCE)) == raised
 
 
 def test_the_example_is_shown_as_it_answers() -> None:

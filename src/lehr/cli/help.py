@@ -48,6 +48,7 @@ TOPICS: Mapping[str, Topic] = {
     "sources": Topic("Intent from several repositories and databases.", "how-to/use-several-sources"),
     "secrets": Topic("Passwords and keys.", "how-to/keep-secrets"),
     "queries": Topic("How to find assets by their content.", "how-to/query"),
+    "target-selection": Topic("Which units of a rollout are updated next.", "reference/target-selection"),
     "services": Topic("Lehr as a service of systemd.", "how-to/run-as-a-service"),
     "nginx": Topic("Websites with nginx.", "how-to/run-nginx"),
     "http": Topic("The HTTP API of lehr serve.", "reference/http"),

@@ -15,6 +15,8 @@ from click.testing import CliRunner
 
 from lehr.cli.main import cli
 from lehr.http.limits import Limits
+from lehr.http.selection_service import HttpSelectionService
+from lehr.testing.conformance.target_selection import RULES, Rule, Subject
 from tests.integration.http.served import Answer, Served, served
 
 JSON = ("Content-Type", "application/json")
@@ -178,5 +180,16 @@ def test_the_how_to_shows_what_is_answered(tmp_path: Path) -> None:
 
     async def story(server: Served) -> None:
         assert (await asked(server, body.encode())).content.decode() == shown
+
+    play(tmp_path, story)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+def test_a_server_is_a_selection_service_itself(rule: Rule, tmp_path: Path) -> None:
+    waves = [{"units": 1, "soak_seconds": 60}, {"units": "50%"}, {}]
+
+    async def story(server: Served) -> None:
+        url = f"{server.running.url}/v1/select"
+        await rule(Subject(lambda: HttpSelectionService(url), {"waves": waves, "order": "id"}))
 
     play(tmp_path, story)
