@@ -95,6 +95,17 @@ def test_limits_and_umask_hold_in_the_program(site: Site, tmp_path: Path) -> Non
     assert seen["core"] == [0, 0]
 
 
+@root_only
+@pytest.mark.parametrize("limits", [{"nofile": 3}, {"address_space": 1_000_000}], ids=["files", "memory"])
+def test_a_limit_that_is_too_low_is_a_failure_of_the_program(site: Site, limits: dict[str, int]) -> None:
+    """The launcher needs files and memory itself, to look the user up."""
+    message = site.push(program("sleep", "600", user="nobody", limits=Limits(**limits))).message
+    assert "replica 0 ended" in message
+    assert "lehr:" not in message
+    assert "Traceback" not in message
+    assert "MemoryError" not in message
+
+
 def test_an_environment_file_is_read_at_each_start_and_declared_variables_override_it(
     site: Site, tmp_path: Path
 ) -> None:

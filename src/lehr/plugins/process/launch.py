@@ -59,11 +59,14 @@ def main(path: str, limit: str = "", pid: str = "", *probe: str) -> None:
         _note_start(document["record"].removesuffix(".run"))
     try:
         environment = {**document["environment"], **_variables(document)}
+        who = identity(run_as) if "user" in run_as or "user_group" in run_as else None
+        if run_as:
+            os.get_exec_path({})  # imports what execvpe needs; limits and the user may prevent that
         _limit(run_as.get("limits", {}))
         if "umask" in run_as:
             os.umask(int(run_as["umask"], 8))
-        if "user" in run_as or "user_group" in run_as:
-            _become(run_as)
+        if who is not None:
+            _become(*who[:3])
     except (OSError, LookupError, ValueError) as error:
         sys.stderr.write(f"lehr: cannot run {command[0]}: {error}\n")
         sys.exit(126)
@@ -153,12 +156,10 @@ def _limit(limits: "dict[str, int | str]") -> None:
             raise ValueError(f"cannot set limits.{name} to {limit}: {error}") from error
 
 
-def _become(run_as: "dict[str, str]") -> None:
+def _become(uid: int, gid: int, groups: "list[int]") -> None:
     """Take on user and groups."""
-    uid, gid, groups, _ = identity(run_as)
     if (uid, gid) == (os.geteuid(), os.getegid()):
         return
-    os.get_exec_path({})  # imports what execvpe needs; the user may not be allowed to read it
     for stream in (1, 2):
         if stat.S_ISFIFO(os.fstat(stream).st_mode):  # to supervisord; a program may open it as /dev/stderr
             os.fchown(stream, uid, gid)
