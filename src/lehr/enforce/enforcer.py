@@ -165,8 +165,6 @@ class Enforcer:
         await self._intent_follower.begin()
         self._spawn(self._intent_follower.run(), "intent", self._loop_ended)
         await self._release_claims()
-        if self._turns.governance is not None and self._turns.governance.policies:
-            self._policies_in_force()
 
     def _lease(self) -> KeepLease:
         return KeepLease(self.partition, self._turns.epoch, self._runtime.clock.now())
@@ -197,6 +195,8 @@ class Enforcer:
             finish = Finish(operation.partition, operation.id, unknown, now)
             self._turns.post(self._wakeups.slots[operation.asset], [finish])
         await self.sweep("start")
+        if governance.policies:
+            self._policies_in_force()
         return newest.sequence
 
     async def _load(self, newest: Incarnation) -> Governance:

@@ -65,6 +65,12 @@ class Updated(msgspec.Struct, frozen=True, tag="updated", tag_field="fact"):
     before: dict[AssetId, int]
 
 
+class Withdrawn(msgspec.Struct, frozen=True, tag="withdrawn", tag_field="fact"):
+    """Releases of units of which no push had begun were withdrawn, in the same write."""
+
+    units: tuple[str, ...]
+
+
 class UnitLook(msgspec.Struct, frozen=True, array_like=True):
     """How a unit was when it was looked at.
 
@@ -130,7 +136,7 @@ class Ended(msgspec.Struct, frozen=True, tag="ended", tag_field="fact"):
     quarantined: dict[AssetId, Digest] = {}
 
 
-Fact = Begun | Updated | Looked | Validated | Failed | WentBack | Commanded | Ended
+Fact = Begun | Updated | Withdrawn | Looked | Validated | Failed | WentBack | Commanded | Ended
 
 
 class Evidence(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

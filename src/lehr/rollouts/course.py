@@ -22,6 +22,7 @@ from lehr.model.evidence import (
     Updated,
     Validated,
     WentBack,
+    Withdrawn,
 )
 
 
@@ -111,8 +112,11 @@ def folded(evidence: Iterable[Evidence], course: Course | None = None) -> Course
 def _moved(last: Rollout, fact: Fact, at: float) -> Rollout:
     match fact:
         case Updated():
-            updated = {**last.updated, **dict.fromkeys(fact.units, at)}
-            return replace(last, updated=updated, before={**last.before, **fact.before})
+            updated = {**dict.fromkeys(fact.units, at), **last.updated}
+            return replace(last, updated=updated, before={**fact.before, **last.before})
+        case Withdrawn():
+            updated = {unit: since for unit, since in last.updated.items() if unit not in fact.units}
+            return replace(last, updated=updated)
         case Looked():
             return replace(last, looks={**last.looks, **fact.units})
         case Validated():

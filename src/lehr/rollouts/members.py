@@ -22,6 +22,8 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
         before: what it had before the rollout under way gave it other content; None if it has not.
         released: the content that it is released to; None if no release counts.
         released_at: the incarnation of that release; 0 for none.
+        release: id of that release; empty for none.
+        leaves: whether the target asks for its turndown.
         known: whether it was ever released, so that releases govern it already.
         applied: the content that production was given last; None for none.
         applied_at: the incarnation that this came from; 0 for none.
@@ -39,6 +41,8 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     before: Digest | None = None
     released: Digest | None = None
     released_at: int = 0
+    release: str = ""
+    leaves: bool = False
     known: bool = True
     applied: Digest | None = None
     applied_at: int = 0

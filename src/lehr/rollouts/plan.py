@@ -22,6 +22,7 @@ from lehr.model.evidence import (
     Updated,
     Validated,
     WentBack,
+    Withdrawn,
 )
 from lehr.model.release import ReleaseKind
 from lehr.rollouts.course import Course, Rollout, after
@@ -48,6 +49,7 @@ class Step(msgspec.Struct, frozen=True):
 
     Attributes:
         rollout: id of the rollout that the facts are about.
+        withdrawn: ids of releases to withdraw.
         hold: why nothing further is updated until something changes; empty if that is not so.
         selection: the answer of target selection, if it was asked.
         again_in: seconds after which time alone changes the answer; None if it does not.
@@ -56,6 +58,7 @@ class Step(msgspec.Struct, frozen=True):
     rollout: str = ""
     facts: tuple[Fact, ...] = ()
     grants: tuple[Grant, ...] = ()
+    withdrawn: tuple[str, ...] = ()
     hold: str = ""
     selection: Selection | None = None
     again_in: float | None = None
@@ -63,7 +66,7 @@ class Step(msgspec.Struct, frozen=True):
     @property
     def writes(self) -> bool:
         """Whether there is anything to write."""
-        return bool(self.facts or self.grants)
+        return bool(self.facts or self.grants or self.withdrawn)
 
 
 def plan(
@@ -106,6 +109,8 @@ def _begin(policy: RolloutPolicy, course: Course, members: Sequence[Member], new
     wanting = [item for item in members if item.wants_newest]
     if not wanting:
         return Step()
+    if all(item.held for item in wanting):
+        return Step(hold=f"{wanting[0].id} is {wanting[0].held}")
     failures = [course.failures(item.id, item.newest) for item in wanting]
     if all(failures):
         last = course.last
@@ -137,6 +142,7 @@ class _Running:
         self._now = now
         self._facts: list[Fact] = []
         self._grants: list[Grant] = []
+        self._withdrawn: list[str] = []
 
     @property
     def _rollout(self) -> Rollout:
@@ -150,7 +156,8 @@ class _Running:
     def _done(
         self, hold: str = "", selection: Selection | None = None, again_in: float | None = None
     ) -> Step:
-        return Step(self._id, tuple(self._facts), tuple(self._grants), hold, selection, again_in)
+        facts, grants, withdrawn = tuple(self._facts), tuple(self._grants), tuple(self._withdrawn)
+        return Step(self._id, facts, grants, withdrawn, hold, selection, again_in)
 
     def _end(self, how: RolloutEnd, why: str, quarantined: Mapping[AssetId, Digest] | None = None) -> Step:
         self._know(Ended(how, why, dict(quarantined or {})))
@@ -193,6 +200,7 @@ class _Running:
 
     def _after_failure(self, failure: Failed, look_in: float | None) -> Step:
         if self._policy.on_failure == "hold":
+            self._withdraw()
             return self._done(f"{failure.unit} has failed: {failure.why}", again_in=look_in)
         return self._fail(failure, "")
 
@@ -224,6 +232,20 @@ class _Running:
             if before.get(item.id)
         ]
         self._know(WentBack(tuple(going), why))
+
+    def _withdraw(self) -> None:
+        """Withdraw what is released and of which no push has begun: it waits for its wave again."""
+        units = [unit for unit in self._rollout.watched if self._is_untouched(self._units.get(unit, ()))]
+        if not units:
+            return
+        before = self._rollout.before
+        members = [item for unit in units for item in self._units[unit]]
+        self._withdrawn += [item.release for item in members if item.id in before and item.release]
+        self._know(Withdrawn(tuple(units)))
+
+    def _is_untouched(self, members: Sequence[Member]) -> bool:
+        released = [item for item in members if item.id in self._rollout.before]
+        return bool(released) and not any(item.busy or item.applied == item.target for item in released)
 
     def _let_revert(self) -> None:
         """Units of which intent asks again for what they had before get that at once: it was good there."""
@@ -289,7 +311,9 @@ class _Running:
             return self._end(how, "no unit wants this content any longer")
         if self._rollout.paused is not None:
             paused = self._rollout.paused
+            self._withdraw()
             return self._done(f"paused by {paused.actor}: {paused.reason}", again_in=look_in)
+        self._let_leave()
         chosen = select(self._policy.target_selection, list(taking_part.values()), self._now)
         if chosen.done:
             return self._end(RolloutEnd.COMPLETED, "every unit has it, and is good")
@@ -333,13 +357,30 @@ class _Running:
         return any(not unit.updated for unit in taking_part.values())
 
     def _release(self, units: Iterable[str]) -> None:
-        before: dict[AssetId, int] = {}
-        for unit in units:
-            for item in self._units[unit]:
-                if item.wants_target:
-                    before[item.id] = item.released_at
-                    self._grants.append(Grant(item.id, self._rollout.target, ReleaseKind.FORWARD))
-        self._know(Updated(tuple(units), before))
+        """Release units to the target. Turndowns wait for the others of their unit, if there are any."""
+        members = [item for unit in units for item in self._first_of(self._units[unit])]
+        self._grant(tuple(units), members)
+
+    def _first_of(self, members: Sequence[Member]) -> list[Member]:
+        wanting = [item for item in members if item.wants_target]
+        return [item for item in wanting if not item.leaves] or wanting
+
+    def _let_leave(self) -> None:
+        """Release turndowns of units of which all else is good: a rename must not be an outage."""
+        rollout = self._rollout
+        good = [unit for unit in rollout.watched if unit in rollout.validated]
+        leaving = {
+            unit: found
+            for unit in good
+            if (found := [item for item in self._units.get(unit, ()) if item.leaves and item.wants_target])
+        }
+        if leaving:
+            self._grant(tuple(leaving), [item for found in leaving.values() for item in found])
+
+    def _grant(self, units: tuple[str, ...], members: Sequence[Member]) -> None:
+        target = self._rollout.target
+        self._grants += [Grant(item.id, target, ReleaseKind.FORWARD) for item in members]
+        self._know(Updated(units, {item.id: item.released_at for item in members}))
 
 
 def common_labels(members: Sequence[Member]) -> dict[str, str]:

@@ -15,6 +15,7 @@ from lehr.model.evidence import (
     Updated,
     Validated,
     WentBack,
+    Withdrawn,
 )
 
 _ENDS = {
@@ -45,6 +46,8 @@ def in_words(fact: Fact) -> str:
             return f"begins, to incarnation {fact.target}"
         case Updated():
             return f"updates {listed(fact.units)}"
+        case Withdrawn():
+            return f"withdraws what it released to {listed(fact.units)}"
         case Validated():
             return f"finds {listed(fact.units)} good"
         case Failed():

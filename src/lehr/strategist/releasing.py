@@ -61,4 +61,6 @@ def write_of(
         for fact in step.facts
     )
     version = governance.releases.version
-    return WriteReleases(partition, version, governance.digest, now, tuple(releases()), (), evidence)
+    return WriteReleases(
+        partition, version, governance.digest, now, tuple(releases()), step.withdrawn, evidence
+    )

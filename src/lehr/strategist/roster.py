@@ -9,12 +9,13 @@ from msgspec.structs import replace
 
 from lehr.base.digest import Digest
 from lehr.enforce.governance import Governance
-from lehr.model.addons import LABELS, Labels
+from lehr.model.addons import LABELS, TURNDOWN, Labels
 from lehr.model.asset import Asset, AssetId, AssetKey, Partition
 from lehr.model.content_key import NOT_CONTENT, content_key
 from lehr.model.control import Control, ControlKind
 from lehr.model.decision import Status
 from lehr.model.diff import Goal
+from lehr.model.operation import Result
 from lehr.model.reason import Reason
 from lehr.model.types import Registry, addon_names
 from lehr.rollouts.course import Rollout
@@ -159,7 +160,8 @@ class Roster:
         release = None if released is None else released.release
         member = self._idle.get(id)
         key = None if release is None else release.content_key
-        if member is None or member.released != key or member.known is (released is None):
+        id_of = "" if release is None else release.id
+        if member is None or member.release != id_of or member.known is (released is None):
             member = Member(
                 id=id,
                 unit=place.unit,
@@ -167,6 +169,7 @@ class Roster:
                 newest=place.key,
                 released=key,
                 released_at=0 if release is None else release.target or 0,
+                release=id_of,
                 known=governance.releases.knows(id),
             )
             self._idle[id] = member
@@ -186,14 +189,19 @@ class Roster:
             why = "" if good else f"{condition.status} {condition.reason}: {condition.message}"
             if condition.status is Status.TURNED_DOWN:
                 applied = member.released  # which asks for its removal
-        target = before = None
+        if not busy and applied != member.released and (failed := self._failed(member)):
+            good, why = False, failed
+        target, before, leaves = None, None, False
         if rollout is not None:
-            target = self.contents.key_at(member.id, rollout.target)
+            asset = self.contents.asset(member.id, rollout.target)
+            leaves = asset is not None and TURNDOWN in addon_names(asset)
+            target = None if asset is None else self.contents.key(asset, rollout.target)
             before = self.contents.key_at(member.id, rollout.before.get(member.id, 0))
         return replace(
             member,
             target=target,
             before=before,
+            leaves=leaves,
             applied=applied,
             applied_at=applied_at if applied is not None else 0,
             good=good,
@@ -201,6 +209,17 @@ class Roster:
             busy=busy,
             held=self._held(member.id, governance, now),
         )
+
+    def _failed(self, member: Member) -> str:
+        """Why the last push of the content that a member is released to failed; empty if none has.
+
+        Whatever it waits for since then, such as a rate limit.
+        """
+        for push in self._store.records.operations(self._partition, member.id, 1):
+            same = self.contents.key_at(member.id, push.content) == member.released
+            if same and push.result in (Result.FAILED, Result.STALLED):
+                return f"its push failed: {push.message}"
+        return ""
 
     def _held(self, id: AssetId, governance: Governance, now: float) -> str:
         asset = self.contents.asset(id, governance.sequence)

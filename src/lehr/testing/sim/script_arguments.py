@@ -13,7 +13,7 @@ from lehr.model.asset import id_problem
 from lehr.model.decision import Status
 from lehr.model.release import ReleaseKind
 from lehr.model.selector import parse_selector
-from lehr.model.writes import Admit, Adopt, Finish, Publish, RecordDecision
+from lehr.model.writes import Admit, Adopt, Finish, Publish, RecordDecision, WriteReleases
 from lehr.sdk.plugin import Fencing
 from lehr.testing.sim.faults import LookFault, PushFault
 
@@ -122,6 +122,7 @@ WRITES = {
     "finish": Finish,
     "record": RecordDecision,
     "adopt": Adopt,
+    "release": WriteReleases,
 }
 """Writes at which a crash can be asked for; `commit` is any."""
 
