@@ -32,6 +32,9 @@ from lehr.rollouts.selection import Selection, select
 from lehr.rollouts.units import Unit
 
 _BASELINES_AT_ONCE = 1000
+_REMEMBERED_EVERY = 60.0
+"""Seconds after which looks are written down at which nothing is known of any unit."""
+
 _LONGEST_GAP = 2.0
 """Of the time since the last look, so many times the usual distance count at most."""
 
@@ -270,13 +273,15 @@ class _Running:
     def _look(self, since_look: float | None) -> float | None:
         """Look at updated units. Returns the seconds until the next look; None without any."""
         validation, rollout = self._policy.validation, self._rollout
-        gap = 0.0 if since_look is None else min(since_look, _LONGEST_GAP * validation.look_every)
-        due = since_look is None or since_look >= validation.look_every
-        before, units = rollout.looks, rollout.watched
-        looks = {id: looked(before.get(id), self._units.get(id, ()), gap, due) for id in units}
+        since = 0.0 if since_look is None else since_look
+        due = since_look is None or since >= validation.look_every
+        longest = _LONGEST_GAP * validation.look_every
+        before, units = rollout.looks, [id for id in rollout.watched if id in self._units]
+        looks = {id: looked(before.get(id), self._units[id], since, longest, due) for id in units}
         if not looks:
             return None
-        if any(_is_news(before.get(unit), look, due) for unit, look in looks.items()):
+        nothing = all(look.good is None for look in looks.values()) and since < _REMEMBERED_EVERY
+        if any(_is_news(before.get(unit), look, due and not nothing) for unit, look in looks.items()):
             self._know(Looked(looks))
         good = [unit for unit, look in looks.items() if look.good and unit not in rollout.validated]
         if good:
@@ -389,16 +394,19 @@ def common_labels(members: Sequence[Member]) -> dict[str, str]:
     return dict(sorted(shared))
 
 
-def looked(before: UnitLook | None, members: Sequence[Member], gap: float, due: bool) -> UnitLook:
-    """How a unit is now, after it was looked at `gap` seconds ago.
+def looked(
+    before: UnitLook | None, members: Sequence[Member], since: float, longest: float, due: bool
+) -> UnitLook:
+    """How a unit is now, after it was looked at `since` seconds ago.
 
-    Only time between two good looks is exposure. Bad looks count once for each regular look.
+    Only time between two good looks is exposure, and of that no more than `longest`. Bad looks count once for
+    each regular look.
     """
     before = UnitLook(None) if before is None else before
     good, why = _state_of(members)
-    exposed = before.exposure + (gap if good and before.good else 0.0)
+    exposed = before.exposure + (min(since, longest) if good and before.good else 0.0)
     bad = 0 if good else before.bad_in_a_row + (good is False and due)
-    return UnitLook(good, exposed, before.watched + gap, bad, why)
+    return UnitLook(good, exposed, before.watched + since, bad, why)
 
 
 def _state_of(members: Sequence[Member]) -> tuple[bool | None, str]:

@@ -187,15 +187,14 @@ class Roster:
             good = _is_good(condition.status, condition.reason)
             busy = condition.status in (Status.PUSHING, Status.UNKNOWN)
             why = "" if good else f"{condition.status} {condition.reason}: {condition.message}"
-            if condition.status is Status.TURNED_DOWN:
-                applied = member.released  # which asks for its removal
+            if condition.status is Status.TURNED_DOWN and self._leaves(member.id, member.released_at):
+                applied = member.released
         if not busy and applied != member.released and (failed := self._failed(member)):
             good, why = False, failed
         target, before, leaves = None, None, False
         if rollout is not None:
-            asset = self.contents.asset(member.id, rollout.target)
-            leaves = asset is not None and TURNDOWN in addon_names(asset)
-            target = None if asset is None else self.contents.key(asset, rollout.target)
+            leaves = self._leaves(member.id, rollout.target)
+            target = self.contents.key_at(member.id, rollout.target)
             before = self.contents.key_at(member.id, rollout.before.get(member.id, 0))
         return replace(
             member,
@@ -209,6 +208,11 @@ class Roster:
             busy=busy,
             held=self._held(member.id, governance, now),
         )
+
+    def _leaves(self, id: AssetId, sequence: int) -> bool:
+        """Whether an incarnation asks for the turndown of an asset."""
+        asset = self.contents.asset(id, sequence) if sequence else None
+        return asset is not None and TURNDOWN in addon_names(asset)
 
     def _failed(self, member: Member) -> str:
         """Why the last push of the content that a member is released to failed; empty if none has.

@@ -79,6 +79,7 @@ class Harness:
         self.dice = dice
         self.trace = Trace()
         self.witness = self.witnesses(registry, self.trace)
+        self.witness.monotonic = lambda: self.clock.monotonic()
         self.witness.fenced = traits.fencing is Fencing.NATIVE
         self.production = self.productions(kinds, dice, self.trace, traits.fencing)
         self.production.begins = self.begins

@@ -33,13 +33,20 @@ class ReleaseJudge:
         assets: Assets,
         ledger: Mapping[str, LedgerEntry],
         governance: Callable[[], str],
+        policed: Callable[[str], bool],
     ) -> None:
-        """Judge by the incarnations and the ledger of the witness; `governance` is the newest digest."""
+        """Judge by the incarnations and the ledger of the witness.
+
+        Args:
+            governance: the newest digest.
+            policed: whether a policy selects an asset.
+        """
         self.version = 0
         self._broken = broken
         self._assets = assets
         self._ledger = ledger
         self._governance = governance
+        self._policed = policed
         self._written_at = 0.0
         self._of: dict[str, list[Release]] = {}
         self._withdrawn: dict[str, float] = {}
@@ -77,7 +84,9 @@ class ReleaseJudge:
     def governs(self, id: str) -> bool:
         """Whether releases decide which content an asset has."""
         counting = self.history(id)[-1:]
-        return bool(self._of.get(id)) and not (counting and counting[0].target is None)
+        if not self._of.get(id):
+            return self._policed(id)
+        return not (counting and counting[0].target is None)
 
     def base(self, id: str) -> int:
         """The incarnation whose content a governed asset may have; 0 if it may have none."""
@@ -99,7 +108,8 @@ class ReleaseJudge:
     def decided(self, decision: Decision) -> None:
         """I10: a turn that knows of the last release has no content beyond it."""
         id = decision.asset
-        if self._written_at + _NOTICED_SECONDS < decision.at and self.governs(id):
+        known = bool(self._of.get(id)) and self._written_at + _NOTICED_SECONDS < decision.at
+        if known and self.governs(id):
             allowed = self.content(id, self._last_with(id, decision.governing))
             if decision.content > allowed:
                 what = f"decision on {id} has content {decision.content}, and it is released to {allowed}"

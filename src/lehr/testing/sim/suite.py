@@ -19,6 +19,7 @@ from lehr.base.digest import Digest
 from lehr.testing.sim import encounters, final_phase, people, sequel, trouble
 from lehr.testing.sim.failovers import Failovers
 from lehr.testing.sim.random_harness import RandomHarness
+from lehr.testing.sim.random_policies import RandomPolicies
 from lehr.testing.sim.random_releases import RandomReleases
 from lehr.testing.sim.verdict import judge, whole
 from lehr.testing.virtual import run
@@ -62,18 +63,19 @@ class History(RandomHarness):
         async with asyncio.timeout(_LONGEST):
             await self.open()
             dice, taken = self.dice, 0
-            failovers, releases = Failovers(self), RandomReleases(self)
+            failovers, releases, policies = Failovers(self), RandomReleases(self), RandomPolicies(self)
             steps = [*people.steps(), *trouble.steps(self), *encounters.steps(self)]
             while taken < self.profile.steps or len(self.trace.events) < LEAST_EVENTS:
                 taken += 1
                 await self.alive(dice.pick(steps))
                 await failovers.happen(self)
-                await releases.happen(self)
+                await (policies if policies.active else releases).happen(self)
                 await self.alive(
                     lambda harness: harness.process.pass_time(dice.pick((0.0, 0.1, 1.0, 5.0, 30.0)))
                 )
                 if dice.happens(_QUIET):
                     await self.alive(RandomHarness.quiet_period)
+            await policies.end(self)
             await releases.end(self)
             await final_phase.pass_by(self)
             self.witness.violations += [*judge(self), *whole(self)]

@@ -46,6 +46,7 @@ from lehr.model.writes import (
     Write,
     WriteReleases,
 )
+from lehr.rollouts.policy import ROLLOUT_POLICY
 from lehr.testing.sim.capacity import CAPACITY
 from lehr.testing.sim.feed_judge import FeedJudge
 from lehr.testing.sim.intent import GUARDED
@@ -53,6 +54,7 @@ from lehr.testing.sim.lease_judge import LeaseJudge
 from lehr.testing.sim.output_judge import OutputJudge
 from lehr.testing.sim.reached import paths_of
 from lehr.testing.sim.release_judge import ReleaseJudge
+from lehr.testing.sim.rollout_judge import RolloutJudge
 from lehr.testing.sim.selectors import selected
 from lehr.testing.sim.source import NAME
 from lehr.testing.sim.trace import Trace
@@ -113,7 +115,18 @@ class Witness(WitnessedState):
             self.assets,
             self.ledger,
             lambda: "" if self.newest is None else self.newest.header.governance,
+            self._policed,
         )
+        self.rollouts = RolloutJudge(
+            self.broken,
+            lambda: self.payloads(ROLLOUT_POLICY),
+            lambda policy, id: id in self.assets() and selected(policy["select"], self.assets()[id]),
+            self._removed_as_asked,
+            self.releases.same,
+            lambda: self.monotonic(),
+        )
+        self._policies: tuple[int, list[dict[str, Any]]] = 0, []
+        self.monotonic: Callable[[], float] = lambda: 0.0
         self.outputs = OutputJudge(self.broken)
         self.feed = FeedJudge(self.broken)
         self._trace = trace
@@ -131,7 +144,7 @@ class Witness(WitnessedState):
             SetControl: self._set,
             Prune: lambda write, answer: self._pruned(write.before),
             LiftControl: lambda write, answer: self.controls.pop(write.id, None),
-            WriteReleases: self.releases.written,
+            WriteReleases: self._released,
             KeepOutputs: self.outputs.kept,
             TakeLease: self.lease.taken,
             KeepLease: self.lease.kept,
@@ -443,6 +456,25 @@ class Witness(WitnessedState):
         if write.ledger is not None:
             self.ledger[write.ledger.asset] = write.ledger
 
+    def _released(self, write: WriteReleases, answer: object) -> None:
+        self.releases.written(write, answer)
+        self.rollouts.written(write, answer)
+
+    def _removed_as_asked(self, id: str, sequence: int) -> bool:
+        """Whether an asset is removed, and an incarnation asks for that."""
+        entry, asset = self.ledger.get(id), self.assets(sequence).get(id)
+        gone = entry is not None and entry.goal is Goal.ABSENT
+        return gone and asset is not None and self.turndown(asset) is not None
+
+    def _policed(self, id: str) -> bool:
+        """Whether a rollout policy selects an asset, as intent last had it."""
+        newest = 0 if self.newest is None else self.newest.header.sequence
+        if self._policies[0] != newest:
+            self._policies = newest, list(self.payloads(ROLLOUT_POLICY).values())
+        _at, policies = self._policies
+        last = self.last(id) if policies else None
+        return last is not None and any(selected(item["select"], last) for item in policies)
+
     def _decided(self, decision: Decision) -> None:
         id, condition = decision.asset, decision.condition
         before = self.decisions.get(id)
@@ -454,6 +486,7 @@ class Witness(WitnessedState):
             self.broken("I1", f"decision on {id} has content {decision.content} of the future")
         if "pin" not in decision.evidence and not self.jumped:
             self.releases.decided(decision)
+        self.rollouts.decided(decision)
         if not condition.status.settled and not (condition.message and condition.unblock):
             self.broken("I8", f"{id} is {condition.status} {condition.reason}, and that is all")
         if before is not None and before.condition.key() == condition.key() and not self._came_back(id):

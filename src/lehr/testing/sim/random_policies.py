@@ -1,0 +1,86 @@
+"""Rollout policies of a random history: the real Strategist carries them out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from lehr.control.messages import CommandRollout
+from lehr.model.asset import AssetId, make_asset
+from lehr.model.evidence import RolloutCommand
+from lehr.rollouts.policy import ROLLOUT_POLICY, RolloutPolicy
+from lehr.testing.sim import selectors
+from lehr.testing.sim.dice import Dice
+from lehr.testing.sim.intent import IDS
+from lehr.testing.sim.random_harness import RandomHarness
+
+_SALT = 0x9011C7
+"""Makes other dice of a history's seed."""
+
+_SHARE = 0.1
+_POLICY = AssetId("policy-1")
+_PATIENCE = 60
+"""Tries to get an edit published, a second apart."""
+
+
+class RandomPolicies:
+    """Declares a policy, changes it, takes it out, and gives commands, until the end, when there is none.
+
+    Its dice are its own: histories without it stay as they are.
+
+    Attributes:
+        active: whether this history has any.
+    """
+
+    def __init__(self, harness: RandomHarness) -> None:
+        self._dice = dice = Dice(harness.seed ^ _SALT)
+        self.active = dice.happens(_SHARE)
+
+    async def happen(self, harness: RandomHarness) -> None:
+        """Perhaps change the policy, or give a command."""
+        dice = self._dice
+        if not self.active or not dice.happens(0.3):
+            return
+        declared = _POLICY in harness.intent.governing.assets
+        if not declared or dice.happens(0.2):
+            self._declare(harness)
+        elif dice.happens(0.1):
+            del harness.intent.governing.assets[_POLICY]
+            harness.edit()
+        else:
+            action = dice.pick(tuple(RolloutCommand))
+            request = CommandRollout(action=action, policy=_POLICY, reason="because")
+            await harness.alive(lambda harness: harness.command(request))
+
+    async def end(self, harness: RandomHarness) -> None:
+        """Take the policy out, and wait until that is published."""
+        if not self.active:
+            return
+        for _ in range(_PATIENCE):
+            if harness.intent.governing.assets.pop(_POLICY, None) is not None:
+                harness.edit()
+            if _POLICY not in harness.witness.assets():
+                return
+            harness.process.store.out_of_order = False
+            await harness.alive(lambda harness: harness.process.pass_time(1.0))
+            harness.edit()
+
+    def _declare(self, harness: RandomHarness) -> None:
+        payload = msgspec.convert(self._payload(), RolloutPolicy)
+        harness.intent.governing.assets[_POLICY] = make_asset(_POLICY, ROLLOUT_POLICY, payload, {})
+        harness.edit()
+
+    def _payload(self) -> dict[str, Any]:
+        dice = self._dice
+        first = {"units": dice.number(1, 2), "soak_seconds": dice.pick((0.0, 5.0, 30.0))}
+        selection: dict[str, Any] = {"waves": [first, {}] if dice.happens(0.8) else [{}]}
+        if dice.happens(0.3):
+            selection["at_most"] = dice.number(1, 2)
+        validation = {"look_every": dice.pick((2.0, 10.0)), "bad_looks": dice.number(1, 3), "deadline": 60.0}
+        return {
+            "select": selectors.some(dice, IDS),
+            "target_selection": selection,
+            "validation": validation | {"at_deadline": dice.pick(("fail", "hold"))},
+            "on_failure": dice.pick(("rollback", "rollback", "hold")),
+        }
