@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 import functools
+import itertools
 from collections.abc import Callable, Hashable, Iterable
 from typing import Annotated, Any, TypeVar, cast
 
@@ -19,6 +20,8 @@ T = TypeVar("T")
 _EPOCH = dt.datetime.fromtimestamp(0, tz=dt.UTC)
 _FIRST = dt.datetime(1, 1, 1, tzinfo=dt.UTC).timestamp()
 _LAST = dt.datetime(9999, 12, 31, tzinfo=dt.UTC).timestamp()
+
+_UNITS = {"d": 86_400, "h": 3600, "m": 60, "s": 1}
 
 _MARK = "lehr-moment"
 _FORMAT = "date-time"
@@ -54,6 +57,20 @@ def seconds_of(text: str) -> float:
     """
     moment = dt.datetime.fromisoformat(text)
     return (moment if moment.tzinfo else moment.replace(tzinfo=dt.UTC)).timestamp()
+
+
+def span(seconds: float) -> str:
+    """A duration in its two largest units: `45s`, `3m10s`, `5h`, `2d4h`."""
+    seconds = max(0.0, seconds)
+    if seconds < 1.0:
+        return f"{seconds * 1000:.0f}ms" if seconds else "0s"
+    whole = round(seconds)
+    for (unit, size), (smaller, part) in itertools.pairwise(_UNITS.items()):
+        if whole >= size:
+            count, rest = whole // size, whole % size // part
+            # After many hours, minutes do not matter.
+            return f"{count}{unit}{rest}{smaller}" if rest and count < 10 else f"{count}{unit}"
+    return f"{whole}s"
 
 
 def plain(value: Any, kind: Any = None) -> Any:

@@ -26,6 +26,7 @@ Complete = Callable[[click.Context, click.Parameter, str], "list[CompletionItem[
 
 _MOST = 1000
 _CALENDAR = "lehr.Calendar"
+_ROLLOUT_POLICY = "lehr.RolloutPolicy"
 _TYPE = "type="
 
 
@@ -140,6 +141,11 @@ def _overridable(_ctx: click.Context, typed: str) -> Iterator[Value]:
         yield from _ids(reading, typed, (_CALENDAR,))
 
 
+def _rollout_policies(_ctx: click.Context, typed: str) -> Iterator[Value]:
+    with _reading() as reading:
+        yield from _ids(reading, typed, (_ROLLOUT_POLICY,))
+
+
 def _controls(ctx: click.Context, _typed: str) -> Iterator[Value]:
     of_command = {"resume": "pause", "unfreeze": "freeze", "unpin": "pin"}
     kind = of_command.get(ctx.info_name or "") or ctx.params.get("kind")
@@ -192,6 +198,7 @@ complete_goal = _completing(_goals)
 complete_incarnation = _completing(_incarnations)
 complete_partition = _completing(_partitions)
 complete_overridable = _completing(_overridable)
+complete_rollout_policy = _completing(_rollout_policies)
 complete_control = _completing(_controls)
 complete_awaiting_approval = _completing(_awaiting_approval)
 complete_topic = _completing(_topics)

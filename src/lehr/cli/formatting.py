@@ -8,24 +8,22 @@ from collections.abc import Sequence
 import click
 
 from lehr.base.clock import iso
+from lehr.base.moments import span
+
+__all__ = [
+    "age",
+    "ago",
+    "counted",
+    "duration",
+    "first_of",
+    "moment",
+    "seconds_of",
+    "span",
+    "when",
+]
 
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0, "w": 604_800.0}
 _PART = re.compile(r"(\d+(?:\.\d+)?)([smhdw])")
-
-
-def span(seconds: float) -> str:
-    """A duration in its two largest units: `45s`, `3m10s`, `5h`, `2d4h`."""
-    seconds = max(0.0, seconds)
-    if seconds < 1.0:
-        return f"{seconds * 1000:.0f}ms" if seconds else "0s"
-    whole = round(seconds)
-    for unit, smaller in (("d", "h"), ("h", "m"), ("m", "s")):
-        size = int(_UNITS[unit])
-        if whole >= size:
-            count, rest = whole // size, whole % size // int(_UNITS[smaller])
-            # After many hours, minutes do not matter.
-            return f"{count}{unit}{rest}{smaller}" if rest and count < 10 else f"{count}{unit}"
-    return f"{whole}s"
 
 
 def age(then: float | None, now: float) -> str:

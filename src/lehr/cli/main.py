@@ -45,6 +45,7 @@ SECTIONS: Mapping[str, Mapping[str, Lazy]] = {
         "demo": Lazy("lehr.cli.demo:demo", "Run a narrated example."),
     },
     "Roll out": {
+        "rollout": Lazy("lehr.cli.rollout:rollout", "Show rollouts, and pause, promote or roll one back."),
         "select": Lazy("lehr.cli.select:select", "Show which units a rollout would update now."),
         "validate-canary": Lazy(
             "lehr.cli.validate_canary:validate_canary", "Judge recorded data of a canary."
@@ -130,7 +131,6 @@ FOREIGN: Mapping[str, str] = {
     "preview": "In Lehr: `lehr plan` shows what a workspace would change in production.",
     "refresh": "In Lehr: production is compared continuously; `lehr sync` checks the source now.",
     "reload": "In Lehr: declare `reload_on` of the process; `lehr restart ASSET` restarts it now.",
-    "rollout": "In Lehr: `lehr wait` waits until assets have converged; `lehr rollback` pins earlier intent.",
     "taint": "In Lehr: `lehr restart ASSET` restarts a process although nothing differs.",
     "undo": "In Lehr: `lehr rollback SELECTOR` pins the previous incarnation.",
     "watch": "In Lehr: `lehr events -f` follows what happens, `lehr get assets --watch` each status.",

@@ -12,6 +12,7 @@ time and the state of units are values, so the same question always has the same
 | `forecast` | when waves start and end, as far as that is known |
 | `forecast_run`, `open_times`, `push_samples` | a rollout in virtual time, and what it is made from |
 | `forecast_text` | forecasts for people |
+| `status` | how far rollouts are, and what they wait for |
 | `services` | selections of other people, whose answers are checked |
 """
 

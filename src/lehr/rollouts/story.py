@@ -55,7 +55,8 @@ def in_words(fact: Fact) -> str:
         case WentBack():
             return f"takes {listed(fact.units)} back: {fact.why}"
         case Commanded():
-            return f"is {_COMMANDED[fact.command]} by {fact.actor}: {fact.reason}"
+            told = f"is {_COMMANDED[fact.command]} by {fact.actor}"
+            return f"{told}: {fact.reason}" if fact.reason else told
         case Ended():
             return f"{_ENDS[fact.how]}: {fact.why}" if fact.why else _ENDS[fact.how]
         case Looked():

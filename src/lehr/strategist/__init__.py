@@ -9,4 +9,5 @@ if anything has changed since. `lehr.rollouts.plan` decides, without I/O; this p
 | `roster` | the members of a policy, and how they are, from the store |
 | `releasing` | the write that carries out a step |
 | `strategist` | the loop |
+| `overview` | the same for people: reads, and writes nothing |
 """

@@ -1,0 +1,82 @@
+"""The rollouts of the partition that a command reads."""
+
+from __future__ import annotations
+
+from lehr import wiring
+from lehr.base.errors import LehrError
+from lehr.cli.stored import remote_store, state_folder
+from lehr.model.asset import AssetId
+from lehr.model.evidence import Evidence, Looked
+from lehr.model.incarnation import Incarnation
+from lehr.model.provenance import Commit
+from lehr.query.partition_view import Reading
+from lehr.rollouts.policy import ROLLOUT_POLICY
+from lehr.rollouts.status import RolloutStatus
+from lehr.strategist.overview import Rollouts, evidence_by_policy
+
+_VERSIONS = 200
+
+
+def rollouts_of(reading: Reading) -> Rollouts | None:
+    """The rollouts now; None before the first incarnation."""
+    newest = reading.newest()
+    if newest is None:
+        return None
+    registry = wiring.registry_of(reading.store, reading.partition)
+    return Rollouts(reading.store, registry, newest, reading.partition, reading.now)
+
+
+def has_policies(reading: Reading) -> bool:
+    """Whether a rollout policy is in force. Imports no types, so it is quick."""
+    newest = reading.newest()
+    if newest is None:
+        return False
+    found = reading.intent.rows(reading.partition, newest.sequence, (ROLLOUT_POLICY,))
+    return next(iter(found), None) is not None
+
+
+def status_of(reading: Reading, policy: str | None) -> RolloutStatus:
+    """The rollouts of a policy, or of the only one.
+
+    Raises:
+        LehrError: there is no such policy, or several to choose from.
+    """
+    rollouts = rollouts_of(reading)
+    if rollouts is None:
+        raise LehrError("no rollout policy is in force", code="CLI187", why="nothing is published yet")
+    return rollouts.of(policy)
+
+
+def events_of(reading: Reading, policy: str | None) -> list[Evidence]:
+    """The evidence of rollouts, newest first, without mere looks.
+
+    Raises:
+        LehrError: the policy never had a rollout.
+    """
+    found = evidence_by_policy(reading.records, reading.partition)
+    if policy is not None and policy not in found:
+        known = ", ".join(sorted(found)) or "none"
+        raise LehrError(
+            f"there never was a rollout of {policy}", code="CLI188", why=f"policies with rollouts: {known}"
+        )
+    items = [item for of_policy in found.values() for item in of_policy]
+    chosen = items if policy is None else found[AssetId(policy)]
+    shown = (item for item in chosen if not isinstance(item.fact, Looked))
+    return sorted(shown, key=lambda item: item.number, reverse=True)
+
+
+def commit_of(reading: Reading, sequence: int) -> Commit | None:
+    """The commit that an incarnation was made from; None if it is not known."""
+    header = reading.intent.incarnation(reading.partition, sequence) if sequence else None
+    if header is None:
+        return None
+    remote = remote_store(reading)
+    if remote is None:
+        return _stored(header)
+    found = remote.intent.intent_versions(reading.partition, _VERSIONS)
+    return next((item.commit for item in found if item.incarnation == header), None)
+
+
+def _stored(header: Incarnation) -> Commit | None:
+    past = wiring.past(state_folder(), header.sources[0]) if header.sources else None
+    return None if past is None else past.commit

@@ -1,0 +1,345 @@
+"""The status of a policy's rollouts, for people. Pure: it decides nothing, and asks `plan` what is next."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+
+import msgspec
+from msgspec.structs import replace
+
+from lehr.base.moments import Moment, span
+from lehr.base.text import listed
+from lehr.model.asset import AssetId
+from lehr.model.evidence import Begun, Evidence, RolloutCommand, UnitLook
+from lehr.rollouts.course import Course, Rollout, after
+from lehr.rollouts.members import Member, units_of
+from lehr.rollouts.plan import Step, looked, plan
+from lehr.rollouts.policy import Policy
+
+
+class RolloutState(enum.StrEnum):
+    """State of a policy's rollouts.
+
+    RUNNING: one is under way. PAUSED: a person paused it. HOLDING: it waits until a person decides. BLOCKED:
+    none begins, because the content has failed. IDLE: there is nothing to roll out.
+    """
+
+    RUNNING = "running"
+    PAUSED = "paused"
+    HOLDING = "holding"
+    BLOCKED = "blocked"
+    IDLE = "idle"
+
+
+class UnitState(enum.StrEnum):
+    """State of a unit in a rollout.
+
+    WAITING: for its wave. NEXT: it is released as soon as `lehr run` looks. HELD: it cannot be pushed now.
+    RELEASED: the content is released to it, and its push has not begun. PUSHING: the content is being pushed.
+    GOOD, BAD: it has the content. GONE_BACK: it has its earlier content again.
+    """
+
+    WAITING = "waiting"
+    NEXT = "next"
+    HELD = "held"
+    RELEASED = "released"
+    PUSHING = "pushing"
+    GOOD = "good"
+    BAD = "bad"
+    GONE_BACK = "gone back"
+
+
+class UnitStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """One unit of a rollout.
+
+    Attributes:
+        assets: those that belong to it.
+        since: since when the content is released to it; None if it is not.
+        exposure: seconds for which it was good under observation.
+        soak_left: seconds of that which its wave still requires.
+        validated: whether it has been good at least once, or was promoted.
+        why: it is in this state.
+    """
+
+    id: str
+    assets: tuple[AssetId, ...]
+    state: UnitState
+    since: Moment | None = None
+    exposure: float = 0.0
+    soak_left: float = 0.0
+    validated: bool = False
+    why: str = ""
+
+
+class PastRollout(msgspec.Struct, frozen=True, kw_only=True):
+    """A rollout that has ended.
+
+    Attributes:
+        units: those that got its content.
+    """
+
+    id: str
+    target: int
+    begun_at: Moment
+    ended_at: Moment | None
+    how: str
+    why: str
+    units: tuple[str, ...]
+
+
+class RolloutStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """The rollouts of one policy now.
+
+    Attributes:
+        rollout: id of the one under way; empty if none is.
+        target: the incarnation whose content it brings; 0 if none is under way.
+        wave, waves: the wave under way, and how many there are; 0 if unknown.
+        units: that take part, in the order in which they got the content; then the others, by id.
+        unchanged: units that already have their newest content.
+        waits_for: what must happen next, in words; empty if nothing is left to do.
+        until: when time alone continues it.
+        unblock: what a person can do.
+        notes: further remarks.
+        past: the rollouts that have ended, newest first.
+    """
+
+    policy: AssetId
+    state: RolloutState
+    rollout: str = ""
+    target: int = 0
+    begun_at: Moment | None = None
+    wave: int = 0
+    waves: int = 0
+    units: tuple[UnitStatus, ...] = ()
+    unchanged: int = 0
+    waits_for: str = ""
+    until: Moment | None = None
+    unblock: str = ""
+    notes: tuple[str, ...] = ()
+    past: tuple[PastRollout, ...] = ()
+
+    def unit_of(self, asset: AssetId) -> UnitStatus | None:
+        """The unit that an asset belongs to, if it takes part."""
+        return next((unit for unit in self.units if asset in unit.assets), None)
+
+
+def past_rollouts(evidence: Sequence[Evidence]) -> tuple[PastRollout, ...]:
+    """The rollouts of one policy that have ended, newest first."""
+    found: dict[str, Rollout] = {}
+    course = Course()
+    for item in evidence:
+        course = after(course, item.rollout, item.fact, item.at)
+        if course.last is not None and course.last.ended is not None:
+            found[course.last.id] = course.last
+    return tuple(_past(item) for item in reversed(found.values()))
+
+
+def _past(item: Rollout) -> PastRollout:
+    assert item.ended is not None
+    return PastRollout(
+        id=item.id,
+        target=item.target,
+        begun_at=item.begun_at,
+        ended_at=item.ended_at,
+        how=str(item.ended.how),
+        why=item.ended.why,
+        units=tuple(item.updated),
+    )
+
+
+def status_of(
+    policy: Policy,
+    course: Course,
+    members: Sequence[Member],
+    newest: int,
+    now: float,
+    past: tuple[PastRollout, ...] = (),
+) -> RolloutStatus:
+    """The rollouts of a policy at `now`, in wall-clock seconds.
+
+    Args:
+        members: all assets that the policy governs.
+        newest: sequence of the newest incarnation.
+
+    Raises:
+        ValueError: the target selection has no answer.
+    """
+    step = _decided(policy, course, members, newest, now)
+    running = course.running
+    if running is None:
+        return _without(policy, course, members, step, newest, past)
+    shown = _decided(policy, replace(course, last=_unheld(running)), members, newest, now)
+    units = _units(policy, running, members, shown)
+    selection = shown.selection
+    taking_part = {unit.id for unit in units}
+    state, waits_for, unblock = _waiting(policy, running, units, step)
+    until = None if selection is None or state is not RolloutState.RUNNING else selection.ask_again_at
+    return RolloutStatus(
+        policy=policy.id,
+        state=state,
+        rollout=running.id,
+        target=running.target,
+        begun_at=running.begun_at,
+        wave=0 if selection is None else selection.wave,
+        waves=len(policy.payload.target_selection.waves),
+        units=units,
+        unchanged=sum(unit not in taking_part for unit in units_of(members)),
+        waits_for=waits_for,
+        until=until,
+        unblock=unblock,
+        notes=() if selection is None else selection.notes,
+        past=past,
+    )
+
+
+def _decided(policy: Policy, course: Course, members: Sequence[Member], newest: int, now: float) -> Step:
+    # No time has passed since the last look: so this counts neither as exposure nor as a look.
+    return plan(policy.payload, course, members, newest, now, since_look=0.0, new_id="")
+
+
+def _unheld(running: Rollout) -> Rollout:
+    """The rollout without what holds it, so that the selection answers which wave is under way."""
+    looks = {unit: UnitLook(look.good, look.exposure) for unit, look in running.looks.items()}
+    return replace(running, paused=None, asked=None, failure=None, looks=looks)
+
+
+def _without(
+    policy: Policy,
+    course: Course,
+    members: Sequence[Member],
+    step: Step,
+    newest: int,
+    past: tuple[PastRollout, ...],
+) -> RolloutStatus:
+    """The status while no rollout is under way."""
+    state, waits_for, unblock = RolloutState.IDLE, step.hold, ""
+    blocked: list[UnitStatus] = []
+    if any(isinstance(fact, Begun) for fact in step.facts):
+        waits_for = f"a rollout of incarnation {newest}, which begins as soon as `lehr run` is active"
+    elif step.grants:
+        waits_for = "`lehr run`, which records the content that these assets have"
+    elif step.hold and any(course.failures(item.id, item.newest) for item in members if item.wants_newest):
+        state = RolloutState.BLOCKED
+        unblock = f"commit other content, or run `lehr rollout retry {policy.id} --reason TEXT`"
+        blocked = [
+            UnitStatus(id=unit, assets=tuple(item.id for item in of_unit), state=UnitState.WAITING)
+            for unit, of_unit in units_of(members).items()
+            if any(item.wants_newest for item in of_unit)
+        ]
+    return RolloutStatus(
+        policy=policy.id,
+        state=state,
+        waves=len(policy.payload.target_selection.waves),
+        units=tuple(blocked),
+        unchanged=len(units_of(members)) - len(blocked),
+        waits_for=waits_for,
+        unblock=unblock,
+        past=past,
+    )
+
+
+def _units(
+    policy: Policy, running: Rollout, members: Sequence[Member], shown: Step
+) -> tuple[UnitStatus, ...]:
+    by_unit = units_of(members)
+    order = [*running.updated, *(unit for unit in by_unit if unit not in running.updated)]
+    found = (_unit(unit, by_unit.get(unit, []), policy, running, shown) for unit in order)
+    return tuple(item for item in found if item is not None)
+
+
+def _unit(id: str, members: list[Member], policy: Policy, running: Rollout, shown: Step) -> UnitStatus | None:
+    """One unit; None if it does not take part."""
+    assets = tuple(item.id for item in members)
+    updated_at = running.updated.get(id)
+    if id in running.went_back:
+        return UnitStatus(id=id, assets=assets, state=UnitState.GONE_BACK, since=updated_at)
+    if updated_at is not None:
+        return _updated(id, members, policy, running, shown)
+    if not any(item.wants_target for item in members):
+        return None
+    held = "; ".join(f"{item.id} is {item.held}" for item in members if item.held)
+    if held:
+        return UnitStatus(id=id, assets=assets, state=UnitState.HELD, why=held)
+    selection = shown.selection
+    if selection is not None and id in selection.update:
+        return UnitStatus(id=id, assets=assets, state=UnitState.NEXT, why="it is next in its wave")
+    why = "" if selection is None else selection.others.get(id, "")
+    return UnitStatus(id=id, assets=assets, state=UnitState.WAITING, why=why)
+
+
+def _updated(id: str, members: list[Member], policy: Policy, running: Rollout, shown: Step) -> UnitStatus:
+    look = looked(running.looks.get(id), members, 0.0, 0.0, due=False)
+    promoted = id in running.promoted
+    selection, soak = shown.selection, 0.0
+    if selection is not None and selection.wave and not promoted:
+        soak = policy.payload.target_selection.waves[selection.wave - 1].soak_seconds
+    return UnitStatus(
+        id=id,
+        assets=tuple(item.id for item in members),
+        state=_state(look, members),
+        since=running.updated[id],
+        exposure=look.exposure,
+        soak_left=max(0.0, soak - look.exposure),
+        validated=id in running.validated,
+        why="promoted by a person" if promoted else look.why,
+    )
+
+
+def _state(look: UnitLook, members: list[Member]) -> UnitState:
+    if look.good is not None:
+        return UnitState.GOOD if look.good else UnitState.BAD
+    return UnitState.PUSHING if any(item.busy for item in members) else UnitState.RELEASED
+
+
+# --- what it waits for --------------------------------------------------------------------
+
+
+_ASKED = {
+    RolloutCommand.ABORT: "it is aborted",
+    RolloutCommand.ROLLBACK: "it is rolled back",
+    RolloutCommand.RESTART: "it begins again with the newest content",
+}
+
+
+def _waiting(
+    policy: Policy, running: Rollout, units: Sequence[UnitStatus], step: Step
+) -> tuple[RolloutState, str, str]:
+    """The state, what it waits for, and what a person can do."""
+    if running.asked is not None and running.asked.command in _ASKED:
+        asked = running.asked
+        what = f"`lehr run`: {_ASKED[asked.command]}, as {asked.actor} requested: {asked.reason}"
+        return RolloutState.RUNNING, what, ""
+    if running.paused is not None:
+        why = f"a person: paused by {running.paused.actor}: {running.paused.reason}"
+        return RolloutState.PAUSED, why, f"run `lehr rollout resume {policy.id}`"
+    if step.hold:
+        return RolloutState.HOLDING, f"a person: {step.hold}", _unhold(policy, step)
+    return RolloutState.RUNNING, _next(policy, running, units), ""
+
+
+def _unhold(policy: Policy, step: Step) -> str:
+    """The steps that end a hold."""
+    rest = f"{policy.id} --reason TEXT"
+    if step.selection is not None and step.selection.hold and not step.selection.overdue:
+        return f"correct the policy, or what holds its units; or run `lehr rollout abort {rest}`"
+    steps = (f"`lehr rollout promote {rest}`", f"`lehr rollout rollback {rest}`")
+    return f"fix the cause or commit other content; or run {' or '.join(steps)}"
+
+
+def _next(policy: Policy, running: Rollout, units: Sequence[UnitStatus]) -> str:
+    """The next event that the wave under way needs."""
+    if coming := [unit.id for unit in units if unit.state is UnitState.NEXT]:
+        return f"`lehr run`, which releases the content to {listed(coming)}"
+    watched = [unit for unit in units if unit.since is not None and unit.state is not UnitState.GONE_BACK]
+    if unproven := [unit.id for unit in watched if not unit.validated]:
+        looks = (running.looks.get(unit, UnitLook(None)) for unit in unproven)
+        left = policy.payload.validation.deadline - max(look.watched for look in looks)
+        then = "fails" if policy.payload.validation.at_deadline == "fail" else "waits for a person"
+        limit = f"; after {span(left)} more without that, the rollout {then}" if left > 0 else ""
+        return f"{listed(unproven)} to be good{limit}"
+    if bad := [unit.id for unit in watched if unit.state is not UnitState.GOOD]:
+        return f"{listed(bad)} to be good again"
+    soaking = [unit for unit in watched if unit.soak_left > 0]
+    most = max((unit.soak_left for unit in soaking), default=0.0)
+    return f"{listed([unit.id for unit in soaking])} to stay good for {span(most)} more" if soaking else ""

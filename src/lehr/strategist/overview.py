@@ -1,0 +1,130 @@
+"""The rollouts of a partition, read from the store. Writes nothing, and needs no running program."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from lehr.base.errors import LehrError
+from lehr.base.text import listed
+from lehr.enforce.governance import Governance, load
+from lehr.model.asset import Asset, AssetId, Partition
+from lehr.model.evidence import Evidence
+from lehr.model.incarnation import Incarnation
+from lehr.model.release import Release
+from lehr.model.types import Registry
+from lehr.rollouts.course import folded
+from lehr.rollouts.policy import Policy
+from lehr.rollouts.status import PastRollout, RolloutStatus, UnitStatus, past_rollouts, status_of
+from lehr.sdk.store import Records, Store
+from lehr.strategist.roster import Roster
+
+_ROWS = 1000
+
+
+class AwaitedRelease(msgspec.Struct, frozen=True):
+    """The release that an asset waits for.
+
+    Attributes:
+        release: the one that counts; None if it never had one.
+        status: the rollouts of the policy that governs it; None if no policy does.
+        unit: its unit in the rollout under way; None if it does not take part.
+    """
+
+    asset: AssetId
+    release: Release | None
+    status: RolloutStatus | None
+    unit: UnitStatus | None
+
+
+class Rollouts:
+    """The rollouts of all policies in force, at one moment."""
+
+    def __init__(
+        self, store: Store, registry: Registry, incarnation: Incarnation, partition: Partition, now: float
+    ) -> None:
+        """Reads the store. Blocks.
+
+        Args:
+            incarnation: the newest.
+            now: wall-clock seconds.
+
+        Raises:
+            LehrError: the store cannot be read.
+        """
+        self._now = now
+        self._governance: Governance = load(store, registry, incarnation, now)
+        self._roster = Roster(store, registry, partition)
+        self._evidence = evidence_by_policy(store.records, partition)
+
+    @property
+    def policies(self) -> Sequence[AssetId]:
+        """Ids of the policies in force."""
+        return [policy.id for policy in self._governance.policies.items]
+
+    def all(self) -> list[RolloutStatus]:
+        """The status of each policy, by id.
+
+        Raises:
+            LehrError: the store cannot be read, or a target selection has no answer.
+        """
+        return [self._status(policy) for policy in self._governance.policies.items]
+
+    def of(self, policy: str | None) -> RolloutStatus:
+        """The status of a policy, or of the only one.
+
+        Raises:
+            LehrError: there is no such policy, or several to choose from; or as `all`.
+        """
+        items = self._governance.policies.items
+        named = [item for item in items if policy in (None, item.id)]
+        if len(named) == 1:
+            return self._status(named[0])
+        if not items:
+            raise LehrError(
+                "no rollout policy is in force", code="ROL130", fix="see `lehr explain lehr.RolloutPolicy`"
+            )
+        known = f"policies in force: {listed(self.policies)}"
+        if policy is not None:
+            raise LehrError(f"there is no rollout policy {policy}", code="ROL131", why=known)
+        raise LehrError("name a rollout policy", code="ROL133", why=known)
+
+    def awaited_by(self, asset: Asset) -> AwaitedRelease | None:
+        """The release that an asset waits for; None for an asset that releases do not govern."""
+        policy = self._governance.policies.of(asset)
+        released = self._governance.releases.of(asset.id, policy is not None)
+        if released is None:
+            return None
+        status = None if policy is None else self._status(policy)
+        unit = None if status is None else status.unit_of(asset.id)
+        return AwaitedRelease(asset.id, released.release, status, unit)
+
+    def _status(self, policy: Policy) -> RolloutStatus:
+        evidence = self._evidence.get(policy.id, [])
+        course, governance = folded(evidence), self._governance
+        members = self._roster.members(policy, course.running, governance, self._now)
+        past: tuple[PastRollout, ...] = past_rollouts(evidence)
+        try:
+            return status_of(policy, course, members, governance.sequence, self._now, past)
+        except ValueError as error:
+            raise LehrError(
+                f"the target selection of {policy.id} cannot be used", code="ROL132", why=str(error)
+            ) from error
+
+
+def evidence_by_policy(records: Records, partition: Partition) -> dict[AssetId, list[Evidence]]:
+    """All evidence, in the order in which it was written. Blocks.
+
+    Raises:
+        LehrError: the store cannot be read.
+    """
+    found: dict[AssetId, list[Evidence]] = {}
+    seen = 0
+    while True:
+        rows = records.evidence(partition, seen, _ROWS)
+        for item in rows:
+            found.setdefault(item.policy, []).append(item)
+            seen = item.number
+        if len(rows) < _ROWS:
+            return found

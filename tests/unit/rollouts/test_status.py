@@ -1,0 +1,173 @@
+"""The status of rollouts: each state of a rollout and of its units, and it never counts a look."""
+
+from __future__ import annotations
+
+import pytest
+
+from lehr.base.digest import Digest
+from lehr.model.asset import AssetId, Partition
+from lehr.model.evidence import (
+    Begun,
+    Commanded,
+    Ended,
+    Evidence,
+    Fact,
+    Failed,
+    Looked,
+    RolloutCommand,
+    RolloutEnd,
+    UnitLook,
+    Updated,
+    Validated,
+    WentBack,
+)
+from lehr.model.selector import Selector
+from lehr.rollouts import TargetSelection, Wave
+from lehr.rollouts.course import folded
+from lehr.rollouts.members import Member
+from lehr.rollouts.policy import Policy, RolloutPolicy, Validation
+from lehr.rollouts.status import RolloutState, RolloutStatus, UnitState, past_rollouts, status_of
+
+POLICY = AssetId("waves")
+OLD, NEW = Digest("old"), Digest("new")
+WAVES = TargetSelection(waves=(Wave(units=1, soak_seconds=60.0), Wave()))
+BEGUN = (Begun(2), Updated(("a",), {AssetId("a"): 1}))
+GOOD = (Looked({"a": UnitLook(True, 20.0, 25.0)}), Validated(("a",)))
+
+
+def member(id: str, *, has: Digest = OLD, good: bool | None = True, **fields: object) -> Member:
+    known = {"newest": NEW, "target": NEW, "released": has, "released_at": 1, "applied": has, "good": good}
+    return Member(id=AssetId(id), unit=id, **{**known, **fields})  # type: ignore[arg-type]
+
+
+def evidence(*facts: Fact) -> list[Evidence]:
+    return [
+        Evidence(number=n, partition=Partition("shop"), policy=POLICY, rollout="r1", at=float(n), fact=fact)
+        for n, fact in enumerate(facts, start=1)
+    ]
+
+
+def status(
+    *facts: Fact, members: tuple[Member, ...] = (), policy: RolloutPolicy | None = None, newest: int = 2
+) -> RolloutStatus:
+    policy = policy or RolloutPolicy(select=Selector(all=True), target_selection=WAVES)
+    members = members or (member("a", has=NEW), member("b"), member("c"))
+    found = evidence(*facts)
+    return status_of(Policy(POLICY, policy), folded(found), members, newest, 100.0, past_rollouts(found))
+
+
+def states(found: RolloutStatus) -> dict[str, UnitState]:
+    return {unit.id: unit.state for unit in found.units}
+
+
+def test_a_canary_that_is_good_soaks_and_the_others_wait_for_their_wave() -> None:
+    found = status(*BEGUN, *GOOD)
+    assert found.state is RolloutState.RUNNING
+    assert (found.target, found.wave, found.waves) == (2, 1, 2)
+    assert states(found) == {"a": UnitState.GOOD, "b": UnitState.WAITING, "c": UnitState.WAITING}
+    assert (found.units[0].exposure, found.units[0].soak_left) == (20.0, 40.0)
+    assert found.until == 140.0
+    assert "a" in found.waits_for
+
+
+def test_asking_for_the_status_is_not_exposure() -> None:
+    before = status(*BEGUN, *GOOD)
+    assert status(*BEGUN, *GOOD) == before
+
+
+@pytest.mark.parametrize(("busy", "state"), [(False, UnitState.RELEASED), (True, UnitState.PUSHING)])
+def test_a_unit_gets_the_content(busy: bool, state: UnitState) -> None:
+    found = status(*BEGUN, members=(member("a", has=NEW, applied=OLD, good=None, busy=busy), member("b")))
+    assert states(found)["a"] is state
+    assert "a" in found.waits_for
+
+
+def test_one_more_bad_look_that_nobody_made_is_not_a_failure() -> None:
+    """Two of three bad looks were made: reading the status is not the third."""
+    bad = Looked({"a": UnitLook(False, 0.0, 20.0, 2, "it is broken")})
+    found = status(*BEGUN, bad, members=(member("a", has=NEW, good=False, why="it is broken"), member("b")))
+    assert found.state is RolloutState.RUNNING
+    assert states(found)["a"] is UnitState.BAD
+    assert found.units[0].why == "it is broken"
+
+
+def test_a_failure_that_holds_waits_for_a_person() -> None:
+    policy = RolloutPolicy(select=Selector(all=True), target_selection=WAVES, on_failure="hold")
+    members = (member("a", has=NEW, good=False, why="it is broken"), member("b"))
+    found = status(*BEGUN, Failed("a", "it is broken"), members=members, policy=policy)
+    assert found.state is RolloutState.HOLDING
+    assert found.wave == 1
+    assert "it is broken" in found.waits_for
+    assert "lehr rollout promote waves" in found.unblock
+
+
+def test_what_is_late_waits_for_a_person() -> None:
+    policy = RolloutPolicy(
+        select=Selector(all=True), target_selection=WAVES, validation=Validation(deadline=10)
+    )
+    late = Looked({"a": UnitLook(None, 0.0, 11.0, 0, "no answer")})
+    members = (member("a", has=NEW, good=None, why="no answer"), member("b"))
+    found = status(*BEGUN, late, members=members, policy=policy)
+    assert found.state is RolloutState.HOLDING
+    assert "no answer" in found.waits_for
+
+
+def test_a_label_that_nothing_has_asks_for_another_policy() -> None:
+    waves = TargetSelection(waves=(Wave(where={"cluster": "canray"}), Wave()))
+    found = status(Begun(2), policy=RolloutPolicy(select=Selector(all=True), target_selection=waves))
+    assert found.state is RolloutState.HOLDING
+    assert "canray" in found.waits_for
+    assert "policy" in found.unblock
+
+
+def test_a_paused_rollout_names_who_paused_it_and_still_its_wave() -> None:
+    found = status(*BEGUN, *GOOD, Commanded(RolloutCommand.PAUSE, "ana", "lunch"))
+    assert found.state is RolloutState.PAUSED
+    assert (found.wave, found.until) == (1, None)
+    assert "ana" in found.waits_for
+    assert "lehr rollout resume waves" in found.unblock
+
+
+def test_a_unit_that_cannot_be_pushed_says_why() -> None:
+    members = (member("a", has=NEW), member("b", held="pinned by ana: why not"), member("c"))
+    found = status(*BEGUN, *GOOD, members=members)
+    assert states(found)["b"] is UnitState.HELD
+    assert "pinned by ana" in found.units[1].why
+
+
+def test_units_without_a_change_only_count() -> None:
+    found = status(*BEGUN, *GOOD, members=(member("a", has=NEW), member("b"), member("c", has=NEW)))
+    assert (set(states(found)), found.unchanged) == ({"a", "b"}, 1)
+
+
+def test_a_unit_that_went_back() -> None:
+    found = status(*BEGUN, *GOOD, WentBack(("a",), "reverted"), members=(member("a"), member("b")))
+    assert states(found)["a"] is UnitState.GONE_BACK
+
+
+def test_content_that_has_failed_blocks_and_names_the_retry() -> None:
+    quarantined = {AssetId(id): NEW for id in "ab"}
+    ended = Ended(RolloutEnd.FAILED, "a: it is broken", quarantined)
+    found = status(*BEGUN, ended, members=(member("a"), member("b")))
+    assert found.state is RolloutState.BLOCKED
+    assert "it is broken" in found.waits_for
+    assert "lehr rollout retry waves" in found.unblock
+    assert set(states(found)) == {"a", "b"}
+    assert [(item.how, item.target, item.units) for item in found.past] == [("failed", 2, ("a",))]
+
+
+def test_nothing_to_roll_out() -> None:
+    found = status(members=(member("a", has=NEW), member("b", has=NEW)))
+    assert (found.state, found.unchanged, found.waits_for) == (RolloutState.IDLE, 2, "")
+
+
+def test_a_rollout_that_begins_when_the_program_runs() -> None:
+    found = status(newest=7)
+    assert found.state is RolloutState.IDLE
+    assert "7" in found.waits_for
+
+
+def test_a_command_that_is_not_carried_out_yet() -> None:
+    found = status(*BEGUN, *GOOD, Commanded(RolloutCommand.ROLLBACK, "ana", "too loud"))
+    assert found.state is RolloutState.RUNNING
+    assert "too loud" in found.waits_for
