@@ -77,6 +77,7 @@ def main() -> None:
     """Report each shape, and each level of traffic."""
     runs = size(40)
     shapes = [shape for shape in SHAPES if shape.name in (sys.argv[2:] or [shape.name])]
+    good, bad = Tally(), Tally()
     for level, traffic in LEVELS.items():
         sums = {variant: Tally() for variant in ("good", "mild", "bad", "unknown")}
         for shape in shapes:
@@ -90,6 +91,8 @@ def main() -> None:
             for outcome in Outcome:
                 show(f"{variant}: {outcome}", tally, outcome, level)
         show_precision(sums["bad"], sums["good"], level)
+        good, bad = good.plus(sums["good"]), bad.plus(sums["bad"])
+    show_precision(bad, good, "all")
 
 
 def show(figure: str, tally: Tally, outcome: Outcome, level: str, **facts: Any) -> None:

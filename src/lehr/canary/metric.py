@@ -211,7 +211,7 @@ class MetricEvidence:
             if not start.number:
                 self._spread = spread
             enough = found >= math.log(self._fail_at())
-            single = self._single(start) if enough else ""
+            single = self._single(start, margin) if enough else ""
             if enough and not single:
                 return _Failing(found, margin)
             if best is None or found > best.log_evidence:
@@ -219,7 +219,7 @@ class MetricEvidence:
         assert best is not None  # the first start is always looked at
         return best
 
-    def _single(self, start: _Start) -> str:
+    def _single(self, start: _Start, margin: float) -> str:
         """The replica without which the canary is within the margin; empty if there is none."""
         higher = self.metric.worse == "higher"
         states = [item.canaries for item in self._starts if item.number >= start.number]
@@ -230,7 +230,7 @@ class MetricEvidence:
         ]
         left = without_outliers(blocks, higher=higher)
         worse, better = (left.events, left.baseline) if higher else (left.baseline, left.events)
-        return "" if worse > self._margin * better else left.replica
+        return "" if worse > margin * better else left.replica
 
     def _spread_since(self, start: _Start) -> Spread:
         canaries = self._canary.since(start.canaries)
@@ -239,13 +239,19 @@ class MetricEvidence:
         return spread_of(canaries, controls, self._judge.replica_spread, before)
 
     def _swing_margin(self, start: _Start, spread: Spread, error: float) -> float:
+        if self._few and not self._swings.known:
+            return max(self._margin, self._judge.warmup_margin)  # only what is far worse can be seen yet
         swing = self._swing(self._compared - start.number * _START_EVERY)
         return swing.margin(error, self._judge.replica_spread * spread.contrast)
 
+    @property
+    def _few(self) -> bool:
+        """Whether there are so few replicas that little can be compared within the groups."""
+        return len(self._canary.replicas) + len(self._control.replicas) - 2 <= _FEW_DEGREES
+
     def _swing(self, looks: int) -> Swing:
         """Swings of the ratio; with more replicas than a few, bursts show between them instead."""
-        few = len(self._canary.replicas) + len(self._control.replicas) - 2 <= _FEW_DEGREES
-        return self._swings.over(looks) if few else Swing(0.0, 1.0)
+        return self._swings.over(looks) if self._few else Swing(0.0, 1.0)
 
     def _fail_at(self) -> float:
         return 1 / self._alpha

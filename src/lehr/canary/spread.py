@@ -191,6 +191,11 @@ class Swings:
                 self._before[scale] = ratio
                 self._blocks[scale] = _Block()
 
+    @property
+    def known(self) -> bool:
+        """Whether there were enough looks to see swings."""
+        return bool(self._found) and self._found[0].degrees >= _FEWEST_PAIRS
+
     def over(self, looks: int) -> Swing:
         """The largest swing that can be expected of a time of so many looks."""
         largest = Swing(0.0, 1.0)

@@ -506,3 +506,11 @@ def test_nothing_from_before_the_push_counts() -> None:
         judgement.add(with_bursts(item, dict.fromkeys("012", range(11)), 9) if number < 10 else item)
     assert judgement.outcome is Outcome.PASS
     assert judgement.verdict().metrics[0].canary.seconds == 50 * 60
+
+
+def test_with_few_replicas_the_first_looks_show_only_what_is_far_worse() -> None:
+    """Nothing is known yet about how much the ratio of two replicas swings."""
+    first = [looks(33, requests=60_000, ratio=ratio, canaries=1, controls=1, count=2) for ratio in (4, 30)]
+    assert [verdict(item).verdict for item in first] == [Outcome.INCONCLUSIVE, Outcome.FAIL]
+    later = verdict(looks(33, requests=60_000, ratio=4, canaries=1, controls=1, count=8))
+    assert later.verdict is Outcome.FAIL
