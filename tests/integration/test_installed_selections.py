@@ -6,10 +6,15 @@ import asyncio
 import threading
 from typing import Any
 
+import pytest
+from click.testing import CliRunner
+
 from lehr.base.blocking import Threads
+from lehr.base.errors import LehrError
+from lehr.cli.main import cli
 from lehr.rollouts.services import Asked, ask, question_of
 from lehr.sdk.target_selection import SelectionAnswer, SelectionQuestion, TargetSelector, Unit
-from lehr.wiring.selection_services import InstalledSelection
+from lehr.wiring.selection_services import InstalledSelection, selections
 
 QUESTION = question_of([Unit(id="a"), Unit(id="b")], 1000.0, at_most=1)
 
@@ -54,6 +59,23 @@ def test_what_it_raises_is_the_cause() -> None:
         assert found.refused is not None
         assert found.refused.code in ("ROL101", "ROL105")
         assert found.selection.update == ()
+
+
+def test_names_are_those_of_addresses_and_packages() -> None:
+    known = selections({"mine": "http://127.0.0.1:9000/select"})
+    assert known("mine").name == "http://127.0.0.1:9000/select"
+    assert known("mine") is known("mine")
+    for name, code in (("yours", "WIR102"), ("http://127.0.0.1:9000/select", "WIR107")):
+        with pytest.raises(LehrError) as caught:
+            known(name)
+        assert caught.value.code == code
+
+
+@pytest.mark.parametrize("given", ["mine", "=http://h/", "mine=ftp://h/", "mine=http://user:word@h/"])
+def test_an_address_that_cannot_be_used_is_refused_before_anything_starts(given: str) -> None:
+    done = CliRunner().invoke(cli, ["run", "--selection", given])
+    assert done.exit_code == 2
+    assert "--selection" in done.stderr
 
 
 def test_one_that_hangs_is_left_and_not_asked_again_before_it_has_answered() -> None:

@@ -38,6 +38,26 @@ def _age(context: click.Context, option: click.Parameter, value: str) -> float:
 _OF_SELECTORS = re.compile(r"[*=,]")
 
 
+def _named_urls(_ctx: click.Context, _option: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
+    """Addresses of target selections by name. They are checked before anything starts."""
+    from lehr.base.errors import LehrError
+    from lehr.http.selection_service import HttpSelectionService
+
+    found = {}
+    for item in given:
+        name, equals, url = item.partition("=")
+        if not name or not equals:
+            raise click.BadParameter(f"{item!r} is not NAME=URL")
+        if name in found:
+            raise click.BadParameter(f"{name!r} is given twice")
+        try:
+            HttpSelectionService(url)
+        except LehrError as error:
+            raise click.BadParameter(str(error)) from error
+        found[name] = url
+    return found
+
+
 @command()
 @click.argument("location", metavar="[DIR]", required=False, shell_complete=complete_folder_or_selector)
 @click.argument("selected", metavar="[SELECTOR]", required=False, shell_complete=complete_selector)
@@ -76,6 +96,14 @@ _OF_SELECTORS = re.compile(r"[*=,]")
 )
 @metrics_option
 @click.option(
+    "--selection",
+    "selections",
+    multiple=True,
+    metavar="NAME=URL",
+    callback=_named_urls,
+    help="Address of a target selection that rollout policies refer to by NAME. Can be repeated.",
+)
+@click.option(
     "--prune-older-than",
     "retain_seconds",
     callback=_age,
@@ -108,6 +136,7 @@ def run(
     names: tuple[str, ...],
     hook_secret: Path | None,
     metrics: Path | None,
+    selections: dict[str, str],
     retain_seconds: float,
     retain: int,
     verbose: bool,
@@ -162,6 +191,7 @@ def run(
         poll=poll,
         signed_by=signed_by,
         metrics=metrics,
+        selections=selections,
         exact=once,
         only=only,
         retain=retain,

@@ -41,6 +41,7 @@ from lehr.sdk.plugin import AssetPlugin
 from lehr.sdk.runtime import Runtime
 from lehr.sdk.source import Source
 from lehr.sdk.store import Store
+from lehr.sdk.target_selection import Selections, no_selections
 from lehr.sdk.validator import LookUp
 
 log = Log()
@@ -82,6 +83,7 @@ class Parts(msgspec.Struct, frozen=True):
         only: the assets to enforce, as in `lehr.sdk.runtime.Runtime`.
         metrics: answers questions of checks about production.
         close_metrics: ends that.
+        selections: target selections that are not Lehr's own.
     """
 
     listen: Callable[[CarryOut], Listener]
@@ -107,6 +109,7 @@ class Parts(msgspec.Struct, frozen=True):
     only: Selector | None = None
     metrics: Metrics = NO_METRICS
     close_metrics: Callable[[], Coroutine[Any, Any, None]] | None = None
+    selections: Selections = no_selections
 
 
 class NotPublishableError(LehrError):
@@ -155,6 +158,7 @@ class ControlPlane:
             parts.store_reading,
             parts.only,
             parts.metrics,
+            parts.selections,
         )
         self.runtime = runtime
         self._tenure = self._new_tenure()

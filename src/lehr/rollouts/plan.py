@@ -29,7 +29,9 @@ from lehr.rollouts.course import Course, Rollout, after
 from lehr.rollouts.members import Member, Units, units_of
 from lehr.rollouts.policy import RolloutPolicy, Validation
 from lehr.rollouts.selection import Selection, select
+from lehr.rollouts.services import Answer, nothing, question_of
 from lehr.rollouts.units import Unit
+from lehr.sdk.target_selection import SelectionQuestion
 
 _BASELINES_AT_ONCE = 1000
 _REMEMBERED_EVERY = 60.0
@@ -56,6 +58,7 @@ class Step(msgspec.Struct, frozen=True):
         hold: why nothing further is updated until something changes; empty if that is not so.
         selection: the answer of target selection, if it was asked.
         again_in: seconds after which time alone changes the answer; None if it does not.
+        question: for the selection of the policy, if that is not one of Lehr's.
     """
 
     rollout: str = ""
@@ -65,6 +68,7 @@ class Step(msgspec.Struct, frozen=True):
     hold: str = ""
     selection: Selection | None = None
     again_in: float | None = None
+    question: SelectionQuestion | None = None
 
     @property
     def writes(self) -> bool:
@@ -81,6 +85,7 @@ def plan(
     *,
     since_look: float | None,
     new_id: str,
+    answer: Answer | None = None,
 ) -> Step:
     """The next step of a policy's rollout.
 
@@ -91,6 +96,7 @@ def plan(
         since_look: seconds since the last look at updated units, by a clock that does not jump; None if this
             process has made none. Time without looks is not exposure.
         new_id: of a rollout that begins now.
+        answer: of the policy's selection, if that is not one of Lehr's and has answered.
 
     Raises:
         ValueError: the target selection has no answer.
@@ -104,7 +110,7 @@ def plan(
     running = course.running
     if running is None:
         return _begin(policy, course, members, newest, new_id)
-    return _Running(policy, course, running, members, newest, now).step(since_look)
+    return _Running(policy, course, running, members, newest, now, answer).step(since_look)
 
 
 def _begin(policy: RolloutPolicy, course: Course, members: Sequence[Member], newest: int, id: str) -> Step:
@@ -136,8 +142,11 @@ class _Running:
         members: Sequence[Member],
         newest: int,
         now: float,
+        answer: Answer | None,
     ) -> None:
         self._policy = policy
+        self._answer = answer
+        self._question: SelectionQuestion | None = None
         self._course = course
         self._id = running.id
         self._units: Units = units_of(members)
@@ -160,7 +169,7 @@ class _Running:
         self, hold: str = "", selection: Selection | None = None, again_in: float | None = None
     ) -> Step:
         facts, grants, withdrawn = tuple(self._facts), tuple(self._grants), tuple(self._withdrawn)
-        return Step(self._id, facts, grants, withdrawn, hold, selection, again_in)
+        return Step(self._id, facts, grants, withdrawn, hold, selection, again_in, self._question)
 
     def _end(self, how: RolloutEnd, why: str, quarantined: Mapping[AssetId, Digest] | None = None) -> Step:
         self._know(Ended(how, why, dict(quarantined or {})))
@@ -319,7 +328,7 @@ class _Running:
             self._withdraw()
             return self._done(f"paused by {paused.actor}: {paused.reason}", again_in=look_in)
         self._let_leave()
-        chosen = select(self._policy.target_selection, list(taking_part.values()), self._now)
+        chosen = self._selection(list(taking_part.values()))
         if chosen.done:
             return self._end(RolloutEnd.COMPLETED, "every unit has it, and is good")
         if chosen.update:
@@ -328,6 +337,17 @@ class _Running:
         soaked_in = None if chosen.ask_again_at is None else chosen.ask_again_at - self._now
         waits = [seconds for seconds in (look_in, soaked_in) if seconds is not None]
         return self._done(hold, chosen, min(waits, default=None))
+
+    def _selection(self, units: Sequence[Unit]) -> Selection:
+        """The units to update now. No selection but Lehr's own is trusted to keep the limits."""
+        by, selection = self._policy.selected_by, self._policy.target_selection
+        if by is None:
+            return select(selection, units, self._now)
+        self._question = question_of(
+            units, self._now, at_most=selection.at_most, new=selection.new, settings=by.settings
+        )
+        found = None if self._answer is None else self._answer.to(self._question)
+        return found or nothing(self._question, f"selection {by.service} has not answered yet")
 
     def _late(self) -> str:
         late = [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 
@@ -33,6 +33,22 @@ class Validation(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
     at_deadline: Literal["fail", "hold"] = "hold"
 
 
+class SelectedBy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A target selection of one's own.
+
+    Attributes:
+        service: its name: that of an installed package, or one that the deployment gives to an address.
+        settings: its own. `at_most` and `new` of the target selection apply as well.
+    """
+
+    service: Annotated[str, msgspec.Meta(min_length=1)]
+    settings: dict[str, Any] = {}
+
+    def __post_init__(self) -> None:
+        if both := sorted(self.settings.keys() & {"at_most", "new"}):
+            raise ValueError(f"write {' and '.join(both)} in target_selection: it is a limit, not a setting")
+
+
 class RolloutPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """New content of the selected assets is released to some of them first, and to others once it is good.
 
@@ -41,6 +57,7 @@ class RolloutPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omi
         unit: the label whose value the assets of a unit share: they are updated, validated and rolled back
             together. Empty: each asset is a unit. Assets without the label are a unit each.
         target_selection: which units are updated when.
+        selected_by: decides that instead, within `at_most` and `new` of the target selection.
         validation: how updated units are found to be good.
         on_failure: whether content that fails is rolled back, or stays where it is until a person decides.
         retries: how often content that has failed may be tried again, when something else has changed.
@@ -49,9 +66,15 @@ class RolloutPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omi
     select: Selector
     unit: str = ""
     target_selection: TargetSelection = TargetSelection()
+    selected_by: SelectedBy | None = None
     validation: Validation = Validation()
     on_failure: Literal["rollback", "hold"] = "rollback"
     retries: Annotated[int, msgspec.Meta(ge=0)] = 1
+
+    def __post_init__(self) -> None:
+        own = msgspec.structs.replace(self.target_selection, at_most=None, new="in_wave")
+        if self.selected_by is not None and own != TargetSelection():
+            raise ValueError("with selected_by, target_selection has no fields but at_most and new")
 
 
 ROLLOUT_POLICY_TYPE = AssetType(ROLLOUT_POLICY, RolloutPolicy, governs=True)

@@ -11,12 +11,20 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from lehr.base import documents
 from lehr.base.errors import LehrError
 from lehr.base.text import listed, one_line, writable
 from lehr.rollouts.selection import Selection
-from lehr.sdk.target_selection import Amount, SelectionAnswer, SelectionQuestion, SelectionService, Unit
+from lehr.sdk.target_selection import (
+    MOST_SECONDS,
+    Amount,
+    SelectionAnswer,
+    SelectionQuestion,
+    SelectionService,
+    Unit,
+)
 
 MOST_ANSWER_BYTES = 2**23
 _MOST_CHARACTERS = 1000
@@ -42,6 +50,27 @@ class Asked(NamedTuple):
     content: bytes = b""
 
 
+class Answer(NamedTuple):
+    """The outcome of a question, and the question."""
+
+    question: SelectionQuestion
+    asked: Asked
+
+    def to(self, question: SelectionQuestion) -> Selection | None:
+        """The selection that it leads to for a question; None if that is about another situation."""
+        if situation(question) != situation(self.question):
+            return None
+        if self.asked.refused is not None:
+            return nothing(question, self.asked.selection.hold)
+        return judged(replace(question, now=self.question.now), self.asked.content)
+
+
+def situation(question: SelectionQuestion) -> SelectionQuestion:
+    """A question without what time alone changes."""
+    units = tuple(replace(unit, exposure_seconds=0.0, paused_seconds=0.0) for unit in question.units)
+    return replace(question, units=units, now=0.0)
+
+
 def question_of(
     units: Iterable[Unit],
     now: float,
@@ -59,7 +88,8 @@ def question_of(
     if both := sorted(given.keys() & {"at_most", "new"}):
         raise ValueError(f"settings of a selection contain {listed(both)}")
     limits = {"new": new} if at_most is None else {"at_most": at_most, "new": new}
-    return SelectionQuestion(units=tuple(units), selection={**given, **limits}, now=now)
+    finite = tuple(replace(unit, exposure_seconds=min(unit.exposure_seconds, MOST_SECONDS)) for unit in units)
+    return SelectionQuestion(units=finite, selection={**given, **limits}, now=now)
 
 
 async def ask(service: SelectionService, question: SelectionQuestion) -> Asked:

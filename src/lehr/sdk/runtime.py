@@ -13,6 +13,7 @@ from lehr.model.selector import Selector
 from lehr.model.types import Registry
 from lehr.sdk.metrics import NO_METRICS, Metrics
 from lehr.sdk.store import Store
+from lehr.sdk.target_selection import Selections, no_selections
 
 if TYPE_CHECKING:
     from lehr.base.blocking import Blocking
@@ -26,6 +27,7 @@ class Runtime(msgspec.Struct, frozen=True):
         only: the assets that get turns; None for all. Others are not pushed, and are only compared where a
             selected one depends on them.
         metrics: answers questions of checks about production.
+        selections: target selections that are not Lehr's own.
     """
 
     partition: Partition
@@ -36,3 +38,4 @@ class Runtime(msgspec.Struct, frozen=True):
     reading: Blocking
     only: Selector | None = None
     metrics: Metrics = NO_METRICS
+    selections: Selections = no_selections

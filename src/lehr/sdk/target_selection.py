@@ -17,6 +17,8 @@ from typing import Annotated, Any, Protocol
 
 import msgspec
 
+from lehr.base.errors import LehrError
+
 _ABOVE_ZERO = r"^(0*[1-9][0-9]*(\.[0-9]+)?|0+\.0*[1-9][0-9]*)%$"
 _PERCENT = re.compile(r"([0-9.]+)%")
 
@@ -139,6 +141,18 @@ class TargetSelector(abc.ABC):
         """The units to update now. Called in a thread of its own. If it raises, nothing is updated."""
 
 
+class Selections(Protocol):
+    """The selections that this installation has besides Lehr's own."""
+
+    def __call__(self, name: str) -> SelectionService:
+        """The one of this name.
+
+        Raises:
+            LehrError: there is none, or it cannot be used.
+        """
+        ...
+
+
 class SelectionService(Protocol):
     """Answers questions as messages: JSON in, JSON out.
 
@@ -155,3 +169,12 @@ class SelectionService(Protocol):
             LehrError: there is no answer, or none in time.
         """
         ...
+
+
+def no_selections(name: str) -> SelectionService:
+    """Without any selection but Lehr's own."""
+    raise LehrError(
+        f"there is no selection {name!r}",
+        code="SDK120",
+        fix="install its package, or give its address with `lehr run --selection`",
+    )

@@ -19,6 +19,7 @@ from lehr.sdk.runtime import Runtime
 from lehr.strategist.courses import Courses
 from lehr.strategist.releasing import write_of
 from lehr.strategist.roster import Roster
+from lehr.strategist.selections import AskedSelections, earliest
 
 log = Log()
 
@@ -46,6 +47,7 @@ class Strategist:
         self._looked: dict[str, float] = {}
         self._woken = asyncio.Event()
         self._troubled: set[AssetId] = set()
+        self._selections = AskedSelections(runtime.clock, runtime.selections, self.wake)
 
     def wake(self) -> None:
         """A person's command was written."""
@@ -53,6 +55,12 @@ class Strategist:
 
     async def run(self) -> None:
         """Carry out rollouts until the lease is lost. Failures are logged, and steps tried again."""
+        try:
+            await self._run()
+        finally:
+            await self._selections.close()
+
+    async def _run(self) -> None:
         clock = self._runtime.clock
         while True:
             seen, began = self._seen(), clock.monotonic()
@@ -119,7 +127,7 @@ class Strategist:
                 return 0.0
             step, write = await self._runtime.reading.run(self._decide, policy, governance)
             if write is None:
-                return step.again_in
+                return earliest(step.again_in, self._selections.ask(policy, step.question))
             [refused] = await self._committer.ask(write)
             await self._enforcer.releases_changed()
             if isinstance(refused, Refused):
@@ -142,6 +150,7 @@ class Strategist:
             now,
             since_look=None if looked is None else runtime.clock.monotonic() - looked,
             new_id=runtime.chance.identifier(now),
+            answer=self._selections.answer(policy.id),
         )
         if not step.writes:
             return step, None

@@ -5,6 +5,7 @@
 | `deployment` | nothing: where things are on this machine |
 | `installed` | types, plugins, checks and secrets, with those of installed packages |
 | `metrics` | looks at the sources of metrics that the deployment configures |
+| `selection_services` | target selections of installed packages, and those at addresses |
 | `stores`, `sources` | the store, registers of claims, and what a server knows besides; the source |
 | `plane` | the parts of a control plane |
 | `new_state`, `program` | a state folder; the running program, and its answers over HTTP |
@@ -17,6 +18,7 @@ Third parties add theirs with entry points, which `pip install` registers:
 | `lehr.plugins` | `(lehr.wiring.Deployment) ->` | a `lehr.sdk.plugin.AssetPlugin` |
 | `lehr.checks` | `() ->` | a `lehr.sdk.check.CheckPlugin` |
 | `lehr.metrics` | `(options) ->` | a `lehr.sdk.metrics.MetricSource` |
+| `lehr.target_selections` | `() ->` | a `lehr.sdk.target_selection.TargetSelector` |
 
 Imports are inside the functions, because commands that only read must not pay for them.
 """

@@ -28,6 +28,7 @@ class Deployment(msgspec.Struct, frozen=True, kw_only=True):
         signed_by: file of public keys, one of which must have signed the newest commit; None to require no
             signature. It is not intent: anyone who may change intent could change it.
         metrics: file that configures sources of metrics; None for none. It refers to credentials.
+        selections: addresses of target selections, by the names that policies use.
         retain, retain_seconds: newest incarnations, and age of what a run does not prune; 0 seconds to prune
             nothing.
     """
@@ -42,6 +43,7 @@ class Deployment(msgspec.Struct, frozen=True, kw_only=True):
     lender: Path | None = None
     signed_by: Path | None = None
     metrics: Path | None = None
+    selections: dict[str, str] = {}
     retain: int = 1000
     retain_seconds: float = 90 * 86_400.0
     exact: bool = False

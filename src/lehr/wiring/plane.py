@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from lehr.wiring.deployment import MEMO_FILE, STATE_FILE, Deployment
 from lehr.wiring.installed import checks, plugins, registry
 from lehr.wiring.metrics import looks
+from lehr.wiring.selection_services import selections
 from lehr.wiring.sources import source
 from lehr.wiring.stores import claims, has_store, open_store
 
@@ -67,6 +68,7 @@ def parts(deployment: Deployment, store_address: str | None = None) -> Parts:
         only=deployment.only,
         metrics=metrics,
         close_metrics=metrics.close,
+        selections=selections(deployment.selections),
     )
 
 

@@ -6,8 +6,30 @@ import asyncio
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from lehr.base.blocking import Blocking
-    from lehr.sdk.target_selection import SelectionService, TargetSelector
+    from lehr.sdk.target_selection import Selections, SelectionService, TargetSelector
+
+
+def selections(addresses: Mapping[str, str]) -> Selections:
+    """Selections at `addresses` by their names, and those of installed packages; each is made once."""
+    known: dict[str, SelectionService] = {}
+
+    def service(name: str) -> SelectionService:
+        if name not in known:
+            from lehr.base.errors import LehrError
+
+            if name not in addresses and "://" in name:
+                raise LehrError(
+                    f"{name!r} is an address, which intent cannot give to a selection",
+                    code="WIR107",
+                    fix=f"name it in the policy, and start `lehr run` with --selection NAME={name}",
+                )
+            known[name] = selection_service(addresses.get(name, name))
+        return known[name]
+
+    return service
 
 
 def selection_service(name: str, seconds: float = 10.0) -> SelectionService:

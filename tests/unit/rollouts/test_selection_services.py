@@ -13,8 +13,18 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from lehr.base.errors import LehrError
-from lehr.rollouts.services import MOST_ANSWER_BYTES, RefusedAnswerError, ask, judged, question_of
+from lehr.rollouts.policy import RolloutPolicy
+from lehr.rollouts.services import (
+    MOST_ANSWER_BYTES,
+    Answer,
+    Asked,
+    RefusedAnswerError,
+    ask,
+    judged,
+    question_of,
+)
 from lehr.rollouts.units import Unit, count_of
+from lehr.sdk.target_selection import SelectionQuestion
 
 NOW = 1000.0
 A, B, C = (Unit(id=id) for id in "abc")
@@ -164,6 +174,44 @@ def test_a_rollout_is_done_when_all_that_can_be_pushed_is_validated() -> None:
     assert not answered(question, hold="wait").done
     assert not answered(question_of([], NOW)).done
     assert refused(question_of([], NOW), done=True) == "ROL102"
+
+
+def test_an_answer_counts_in_the_situation_that_it_is_about() -> None:
+    asked = Asked(answered(update=["b"]), None, b'{"update": ["b"]}')
+    answer = Answer(QUESTION, asked)
+    later = question_of(
+        [replace(A, exposure_seconds=9.0), B, C], NOW + 9, at_most=2, settings={"regions": ["eu"]}
+    )
+    assert (found := answer.to(later)) is not None
+    assert found.update == ("b",)
+    for other in (
+        question_of([replace(A, updated_at=1.0), B, C], NOW, at_most=2, settings={"regions": ["eu"]}),
+        question_of([A, replace(B, held="it is pinned"), C], NOW, at_most=2, settings={"regions": ["eu"]}),
+        question_of([A, B], NOW, at_most=2, settings={"regions": ["eu"]}),
+        question_of([A, B, C], NOW, at_most=1, settings={"regions": ["eu"]}),
+        question_of([A, B, C], NOW, at_most=2, settings={"regions": ["us"]}),
+    ):
+        assert answer.to(other) is None
+
+
+def test_exposure_without_end_can_be_sent() -> None:
+    question = question_of([replace(A, exposure_seconds=float("inf"))], NOW)
+    sent = msgspec.json.decode(msgspec.json.encode(question), type=SelectionQuestion)
+    assert sent == question
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"selected_by": {"service": "mine", "settings": {"at_most": 3}}},
+        {"selected_by": {"service": "mine"}, "target_selection": {"waves": [{"units": 1}]}},
+        {"selected_by": {"service": "mine"}, "target_selection": {"order": "id"}},
+        {"selected_by": {"service": ""}},
+    ],
+)
+def test_a_policy_has_either_waves_or_a_selection_of_its_own(wrong: dict[str, Any]) -> None:
+    with pytest.raises(msgspec.ValidationError):
+        msgspec.convert({"select": {"ids": ["a"]}, **wrong}, RolloutPolicy)
 
 
 IDS = st.sampled_from(["a", "b", "c", "d", "e", "z"])
