@@ -29,7 +29,7 @@ from lehr.rollouts.course import Course, Rollout, after
 from lehr.rollouts.members import Member, Units, units_of
 from lehr.rollouts.policy import RolloutPolicy, Validation
 from lehr.rollouts.selection import Selection, select
-from lehr.rollouts.services import Answer, nothing, question_of
+from lehr.rollouts.services import UNANSWERED, Answer, nothing, question_of
 from lehr.rollouts.units import Unit
 from lehr.sdk.target_selection import SelectionQuestion
 
@@ -347,7 +347,7 @@ class _Running:
             units, self._now, at_most=selection.at_most, new=selection.new, settings=by.settings
         )
         found = None if self._answer is None else self._answer.to(self._question)
-        return found or nothing(self._question, f"selection {by.service} has not answered yet")
+        return found or nothing(self._question, UNANSWERED)
 
     def _late(self) -> str:
         late = [

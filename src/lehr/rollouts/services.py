@@ -28,6 +28,7 @@ from lehr.sdk.target_selection import (
 
 MOST_ANSWER_BYTES = 2**23
 _MOST_CHARACTERS = 1000
+UNANSWERED = "the selection has not answered yet"
 _NO_REASON = "the selection gives no reason"
 _FIX = "fix the service; nothing is updated until its answer can be used"
 

@@ -16,6 +16,7 @@ from lehr.rollouts.course import Course, Rollout, after
 from lehr.rollouts.members import Member, units_of
 from lehr.rollouts.plan import Step, looked, plan
 from lehr.rollouts.policy import Policy
+from lehr.rollouts.services import UNANSWERED
 
 
 class RolloutState(enum.StrEnum):
@@ -313,6 +314,9 @@ def _waiting(
     if running.paused is not None:
         why = f"a person: paused by {running.paused.actor}: {running.paused.reason}"
         return RolloutState.PAUSED, why, f"run `lehr rollout resume {policy.id}`"
+    by = policy.payload.selected_by
+    if by is not None and step.hold == UNANSWERED:
+        return RolloutState.RUNNING, f"the selection {by.service}, which `lehr run` asks", ""
     if step.hold:
         return RolloutState.HOLDING, f"a person: {step.hold}", _unhold(policy, step)
     return RolloutState.RUNNING, _next(policy, running, units), ""

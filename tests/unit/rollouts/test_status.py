@@ -25,7 +25,7 @@ from lehr.model.selector import Selector
 from lehr.rollouts import TargetSelection, Wave
 from lehr.rollouts.course import folded
 from lehr.rollouts.members import Member
-from lehr.rollouts.policy import Policy, RolloutPolicy, Validation
+from lehr.rollouts.policy import Policy, RolloutPolicy, SelectedBy, Validation
 from lehr.rollouts.status import RolloutState, RolloutStatus, UnitState, past_rollouts, status_of
 
 POLICY = AssetId("waves")
@@ -68,6 +68,14 @@ def test_a_canary_that_is_good_soaks_and_the_others_wait_for_their_wave() -> Non
     assert (found.units[0].exposure, found.units[0].soak_left) == (20.0, 40.0)
     assert found.until == 140.0
     assert "a" in found.waits_for
+
+
+def test_a_selection_of_a_user_is_asked_by_lehr_run() -> None:
+    policy = RolloutPolicy(select=Selector(all=True), selected_by=SelectedBy("by-region"))
+    found = status(*BEGUN, *GOOD, policy=policy)
+    assert found.state is RolloutState.RUNNING
+    assert "by-region" in found.waits_for
+    assert states(found) == {"a": UnitState.GOOD, "b": UnitState.WAITING, "c": UnitState.WAITING}
 
 
 def test_asking_for_the_status_is_not_exposure() -> None:
