@@ -9,6 +9,7 @@ from lehr.model.control import Control
 from lehr.model.decision import Decision
 from lehr.model.incarnation import Incarnation
 from lehr.query.run_state import RunState
+from lehr.rollouts.status import RolloutStatus
 
 
 def of_incarnation(incarnation: Incarnation) -> dict[str, Any]:
@@ -19,6 +20,13 @@ def of_incarnation(incarnation: Incarnation) -> dict[str, Any]:
 def of_control(control: Control) -> dict[str, Any]:
     """A control; its selector as written on the command line."""
     return {**plain(control), "selector": str(control.selector)}
+
+
+def of_rollout(status: RolloutStatus) -> dict[str, Any]:
+    """The status of a policy's rollouts, without its units and earlier rollouts."""
+    document = dict(plain(status))
+    del document["units"], document["past"]
+    return document
 
 
 def of_run_state(run: RunState) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -38,18 +38,25 @@ _CONTEXT = 20
 
 
 def explanation_lines(
-    explanation: Explanation, attempt: Attempt | None, now: float, *, alive: bool
+    explanation: Explanation,
+    attempt: Attempt | None,
+    now: float,
+    *,
+    alive: bool,
+    release: Iterable[str] = (),
 ) -> Iterator[str]:
     """Lines that explain the status of the asset.
 
     Args:
         attempt: the last pass over the source, reported if it failed.
         alive: whether a `lehr run` is active.
+        release: lines about the release that it waits for.
     """
     row = explanation.row
     yield f"{paint(row.status, '●')} {terminal.printable(headline(explanation))}"
     if row.since is not None:
         yield f"  since      {formatting.ago(row.since, now)} ({iso(row.since)})"
+    yield from release
     if row.settled:
         yield from _settled(explanation, now)
     elif row.status != NO_TURN:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import click
@@ -15,11 +15,14 @@ from lehr.cli.main import DIFFERENCES
 from lehr.cli.named_server import named_server
 from lehr.cli.output import show_text
 from lehr.cli.overview_text import held_back_line, overview_document, run_line
+from lehr.cli.rollout.text import headline as rollout_headline
 from lehr.cli.stored import open_reading, reading_options, running_report, state_folder
 from lehr.model.attempt import Attempt, Publication
 from lehr.query.overview import Overview, survey
 from lehr.query.partition_view import Reading
 from lehr.query.run_state import RunState
+from lehr.rollouts.policy import ROLLOUT_POLICY
+from lehr.rollouts.status import RolloutState, RolloutStatus
 
 
 class StatusNow(NamedTuple):
@@ -27,11 +30,13 @@ class StatusNow(NamedTuple):
 
     Attributes:
         report: of the `lehr run` about itself; None if it does not answer on this machine.
+        rollouts: those of all policies in force.
     """
 
     overview: Overview
     report: dict[str, Any] | None
     run: RunState
+    rollouts: Sequence[RolloutStatus] = ()
 
 
 @command()
@@ -67,7 +72,7 @@ def status(exit_code: bool, watch: bool, form: str) -> None:
 
             watch_status(reading, form, place)
             return
-        found = StatusNow(survey(reading), *reports())
+        found = StatusNow(survey(reading), *reports(), rollouts(reading))
         show_text(form, status_lines(found, reading, place), lambda: status_document(found))
     if exit_code and not as_intended(found.overview, found.run):
         raise click.exceptions.Exit(DIFFERENCES)
@@ -84,18 +89,34 @@ def reports() -> tuple[dict[str, Any] | None, RunState]:
     return running_report(state_folder()), run_state()
 
 
+def rollouts(reading: Reading) -> Sequence[RolloutStatus]:
+    """The rollouts of all policies in force. Quick if there are none."""
+    newest = reading.newest()
+    if newest is None:
+        return ()
+    policies = reading.intent.rows(reading.partition, newest.sequence, (ROLLOUT_POLICY,))
+    if next(iter(policies), None) is None:
+        return ()
+    from lehr.cli.rollout.current import rollouts_of
+
+    found = rollouts_of(reading)
+    return () if found is None else found.all()
+
+
 def status_document(status: StatusNow) -> dict[str, Any]:
     """The status as plain data."""
-    overview, report, run = status
+    overview, report, run, found = status
     running = None if report is None else documents.of_report(report)
-    return {"run": documents.of_run_state(run), "running": running, **overview_document(overview)}
+    rollouts = [documents.of_rollout(item) for item in found]
+    document = overview_document(overview)
+    return {"run": documents.of_run_state(run), "running": running, **document, "rollouts": rollouts}
 
 
 def status_lines(status: StatusNow, reading: Reading, place: str) -> Iterator[str]:
     """The status as text."""
     from lehr.sdk.source import REMARK
 
-    overview, report, run = status
+    overview, report, run, rollouts = status
     now, newest = reading.now, overview.newest
     yield f"running     {_running(run, now)}"
     yield f"state       {place}"
@@ -114,6 +135,10 @@ def status_lines(status: StatusNow, reading: Reading, place: str) -> Iterator[st
     yield f"assets      {counts or 'none'}"
     if overview.held_back:
         yield f"pinned      {held_back_line(overview.held_back, reading.partition)}"
+    for rollout in rollouts:
+        if rollout.state is not RolloutState.IDLE:
+            line = terminal.printable(rollout_headline(rollout))
+            yield f"rollout     {line}; see `lehr rollout show {rollout.policy}`"
     progress_of = {push["operation"]: push["progress"] for push in (report or {}).get("pushes", ())}
     for operation in overview.operations:
         progress = progress_of.get(operation.id) or ("" if operation.id in progress_of else "outcome unknown")

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from lehr.cli.live import Entries, Lines, Live, follow
 from lehr.cli.output import json_line, print_lines
 from lehr.cli.screen import Picture, Screen, shows_pictures
-from lehr.cli.status import StatusNow, reports, status_document, status_lines
+from lehr.cli.status import StatusNow, reports, rollouts, status_document, status_lines
 from lehr.query.overview import Overview, survey
 from lehr.query.partition_view import Reading
+from lehr.rollouts.status import RolloutStatus
 
 _LOOK_SECONDS = 1.0
 _SURVEY_SECONDS = 10.0
@@ -23,7 +24,7 @@ def watch_status(reading: Reading, form: str, place: str) -> None:
     surveys = _Surveys()
 
     def lines(now: Reading, entries: Entries) -> Iterable[str]:
-        return status_lines(StatusNow(surveys.at(now, entries), *reports()), now, place)
+        return status_lines(surveys.status(now, entries), now, place)
 
     with Screen() as screen:
         follow(reading, Picture(screen, lines), _LOOK_SECONDS)
@@ -34,10 +35,14 @@ class _Surveys:
 
     def __init__(self) -> None:
         self._overview: Overview | None = None
+        self._rollouts: Sequence[RolloutStatus] = ()
         self._made_at = 0.0
 
-    def at(self, reading: Reading, entries: Entries) -> Overview:
-        """The overview now."""
+    def status(self, reading: Reading, entries: Entries) -> StatusNow:
+        """The status now."""
+        return StatusNow(self._at(reading, entries), *reports(), self._rollouts)
+
+    def _at(self, reading: Reading, entries: Entries) -> Overview:
         overview = self._overview
         # Controls that expire and results of the source have no entry in the feed.
         old = not 0 <= reading.now - self._made_at < _SURVEY_SECONDS
@@ -49,6 +54,7 @@ class _Surveys:
             or reading.records.attempt(reading.partition) != overview.attempt
         ):
             overview = self._overview = survey(reading)
+            self._rollouts = rollouts(reading)
             self._made_at = reading.now
         return overview
 
@@ -63,7 +69,7 @@ class _Changes(Lines, Live):
         self._shown: object = None
 
     def show(self, reading: Reading, entries: Entries) -> None:
-        found = StatusNow(self._surveys.at(reading, entries), *reports())
+        found = self._surveys.status(reading, entries)
         first, new = self._shown is None, without_times(found)
         if new == self._shown:
             return
@@ -77,7 +83,7 @@ class _Changes(Lines, Live):
 
 def without_times(status: StatusNow) -> object:
     """Facts that are equal at two moments between which nothing has happened."""
-    overview, _report, run = status
+    overview, _report, run, found = status
     attempt = overview.attempt
     return (
         (run.active, run.process, run.standby),
@@ -88,4 +94,5 @@ def without_times(status: StatusNow) -> object:
         overview.controls,
         overview.held_back,
         overview.operations,
+        [(item.policy, item.state, item.rollout, item.wave, item.unblock) for item in found],
     )

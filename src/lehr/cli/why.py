@@ -57,12 +57,14 @@ def _warn_of_trouble(state: Path) -> None:
 
 
 def _show_one(reading: Reading, asset: str, form: str, *, alive: bool) -> None:
+    from lehr.cli.awaited_release import awaited_release
     from lehr.cli.explanation_text import explanation_document, explanation_lines
     from lehr.query.explain import explain
 
     explanation, attempt = explain(reading, asset), reading.records.attempt(reading.partition)
-    lines = explanation_lines(explanation, attempt, reading.now, alive=alive)
-    show_text(form, lines, lambda: explanation_document(explanation))
+    lines_of, release = awaited_release(reading, explanation)
+    lines = explanation_lines(explanation, attempt, reading.now, alive=alive, release=lines_of)
+    show_text(form, lines, lambda: {**explanation_document(explanation), "release": release})
 
 
 def _show_all(reading: Reading, limit: int, form: str, run: RunState) -> None:

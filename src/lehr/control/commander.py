@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -29,18 +29,20 @@ from lehr.control.messages import (
     Override,
     PruneHistory,
     Refresh,
+    ReleaseToIntent,
     Report,
     Restart,
     Retry,
 )
 from lehr.control.retention import pruned
-from lehr.control.rollout_commands import chosen_policy, commanded
+from lehr.control.rollout_commands import chosen_policy, commanded, to_intent
 from lehr.control.rollout_commands import summary as summary_of_rollout
 from lehr.control.tenure import Tenure
 from lehr.enforce.committer import Committer
 from lehr.enforce.enforcer import Enforcer
+from lehr.enforce.governance import Governance
 from lehr.enforce.step import RETRY
-from lehr.model.asset import Asset, AssetId
+from lehr.model.asset import Asset, AssetId, AssetKey
 from lehr.model.attempt import Attempt
 from lehr.model.control import AuditEntry, Control
 from lehr.model.selector import parse_selector
@@ -128,6 +130,8 @@ class Commander:
                 return await self._retry(request)
             case CommandRollout():
                 return await self._command_rollout(request, actor)
+            case ReleaseToIntent():
+                return await self._release_to_intent(request, actor)
             case Refresh():
                 return _result_of(await self._refresh())
             case Report():
@@ -215,23 +219,67 @@ class Commander:
         return CommandResult(True, f"{request.kind} lifted for {names}", assets=tuple(ids))
 
     async def _command_rollout(self, request: CommandRollout, actor: str) -> CommandResult:
+        policy = AssetId("")
+
+        async def write(governance: Governance) -> WriteReleases:
+            nonlocal policy
+            policy = chosen_policy(request, governance.policies.items)
+            now, course = self._clock.now(), await self._reading.run(self._course_of, policy)
+            evidence = commanded(request, policy, course, partition=self._partition, actor=actor, now=now)
+            version = governance.releases.version
+            return WriteReleases(self._partition, version, governance.digest, now, evidence=(evidence,))
+
+        await self._write_releases(write)
+        return CommandResult(True, summary_of_rollout(request.action, policy))
+
+    async def _release_to_intent(self, request: ReleaseToIntent, actor: str) -> CommandResult:
+        ids = await self._enforcer.select(parse_selector(request.selector))
+        if not ids:
+            raise LehrError(
+                f"no asset is selected by {request.selector}", code="CTL108", fix="see `lehr get assets`"
+            )
+        assets = await self._reading.run(self._last, ids)
+        released: tuple[AssetId, ...] = ()
+
+        async def write(governance: Governance) -> WriteReleases:
+            nonlocal released
+            now = self._clock.now()
+            releases = to_intent(
+                request,
+                assets,
+                governance,
+                actor=actor,
+                now=now,
+                identifier=lambda: self._chance.identifier(now),
+            )
+            released = tuple(item.asset for item in releases)
+            version = governance.releases.version
+            return WriteReleases(self._partition, version, governance.digest, now, releases)
+
+        await self._write_releases(write)
+        which = released[0] if len(released) == 1 else _count(len(released))
+        return CommandResult(True, f"{which} will follow intent again", assets=released)
+
+    async def _write_releases(self, write: Callable[[Governance], Awaitable[WriteReleases]]) -> None:
+        """Write what `write` makes of the current governance, again if that has changed in between."""
         refused: Refused | None = None
         for _attempt in range(_ATTEMPTS):
             governance = self._enforcer.governance
             if governance is None:
                 break
-            policy = chosen_policy(request, governance.policies.items)
-            now, course = self._clock.now(), await self._reading.run(self._course_of, policy)
-            evidence = commanded(request, policy, course, partition=self._partition, actor=actor, now=now)
-            version = governance.releases.version
-            write = WriteReleases(self._partition, version, governance.digest, now, evidence=(evidence,))
-            [refused] = await self._committer.ask(write)
+            [refused] = await self._committer.ask(await write(governance))
             await self._enforcer.releases_changed()
             if refused is None:
                 self._tenure().strategist.wake()
-                return CommandResult(True, summary_of_rollout(request.action, policy))
+                return
         why = "the control plane is starting" if refused is None else refused.message
         raise LehrError("the command was not carried out", code="CTL145", why=why, fix="try again")
+
+    def _last(self, ids: Sequence[AssetId]) -> list[Asset]:
+        """The assets as intent last had them."""
+        keys = (AssetKey(self._partition, id) for id in ids)
+        found = (self._store.intent.last(key) for key in keys)
+        return [last[0] for last in found if last is not None]
 
     def _course_of(self, policy: AssetId) -> Course:
         return read_courses(self._store.records, self._partition).of(policy)

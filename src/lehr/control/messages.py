@@ -99,6 +99,13 @@ class CommandRollout(Request, frozen=True, tag="rollout"):
     reason: str = ""
 
 
+class ReleaseToIntent(Request, frozen=True, tag="release"):
+    """Let assets follow intent again that releases hold, although no rollout policy governs them."""
+
+    selector: str
+    reason: str = ""
+
+
 class Refresh(Request, frozen=True, tag="refresh"):
     """Check the source now. Answers with the attempt."""
 
@@ -129,6 +136,7 @@ AnyRequest = (
     | Lift
     | Retry
     | CommandRollout
+    | ReleaseToIntent
     | Refresh
     | Report
     | PruneHistory

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from lehr.base.errors import LehrError
 from lehr.base.text import listed
-from lehr.control.messages import CommandRollout
-from lehr.model.asset import AssetId, Partition
+from lehr.control.messages import CommandRollout, ReleaseToIntent
+from lehr.enforce.governance import Governance
+from lehr.model.asset import Asset, AssetId, Partition
 from lehr.model.evidence import Commanded, Evidence, RolloutCommand
+from lehr.model.release import Release, ReleaseBasis, ReleaseKind
 from lehr.rollouts.course import Course
 from lehr.rollouts.policy import Policy
 
@@ -51,10 +53,8 @@ def commanded(
     Raises:
         LehrError: it would have no effect, or has no reason.
     """
-    if not request.reason.strip() and request.action is not RolloutCommand.RESUME:
-        raise LehrError(
-            "a reason is needed", code="CTL109", why="later readers need to know why", fix="--reason TEXT"
-        )
+    if request.action is not RolloutCommand.RESUME:
+        _require_reason(request.reason)
     rollout = course.last if request.action in _HAS_ENDED else course.running
     if rollout is None:
         raise LehrError(
@@ -77,3 +77,58 @@ def commanded(
 def summary(action: RolloutCommand, policy: AssetId) -> str:
     """The result of a command, on one line."""
     return f"the rollout of {policy} is {_DONE[action]}"
+
+
+def to_intent(
+    request: ReleaseToIntent,
+    assets: Sequence[Asset],
+    governance: Governance,
+    *,
+    actor: str,
+    now: float,
+    identifier: Callable[[], str],
+) -> tuple[Release, ...]:
+    """The releases after which those of `assets` follow intent that releases hold.
+
+    Args:
+        assets: as intent last had them.
+        identifier: makes ids of releases, each greater than the one before.
+
+    Raises:
+        LehrError: a policy governs one of them, or releases hold none of them; or there is no reason.
+    """
+    _require_reason(request.reason)
+    for asset in assets:
+        policy = governance.policies.of(asset)
+        if policy is not None and not governance.releases.frees(asset.id):
+            raise LehrError(
+                f"a rollout policy governs {asset.id}",
+                code="CTL146",
+                why=f"{policy.id} selects it",
+                fix=f"see `lehr rollout show {policy.id}`; or change what the policy selects",
+            )
+    held = [asset.id for asset in assets if governance.releases.of(asset.id) is not None]
+    if not held:
+        why = "they follow intent already"
+        raise LehrError(f"no release holds an asset of {request.selector}", code="CTL147", why=why)
+    return tuple(
+        Release(
+            id=identifier(),
+            partition=governance.incarnation.partition,
+            asset=id,
+            target=None,
+            kind=ReleaseKind.PERSON,
+            basis=ReleaseBasis(governance.digest),
+            at=now,
+            actor=actor,
+            reason=request.reason,
+        )
+        for id in held
+    )
+
+
+def _require_reason(reason: str) -> None:
+    if not reason.strip():
+        raise LehrError(
+            "a reason is needed", code="CTL109", why="later readers need to know why", fix="--reason TEXT"
+        )

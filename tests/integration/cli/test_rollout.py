@@ -13,13 +13,28 @@ from click.testing import CliRunner, Result
 from lehr.base.clock import SystemClock
 from lehr.base.digest import Digest
 from lehr.cli.main import cli
-from lehr.control.messages import AnyRequest, CommandResult, CommandRollout
+from lehr.control.messages import AnyRequest, CommandResult, CommandRollout, ReleaseToIntent
 from lehr.control.socket import SOCKET, listening
 from lehr.model.asset import Asset, AssetId, Partition, make_asset
-from lehr.model.evidence import Begun, Evidence, Looked, RolloutCommand, UnitLook, Updated, Validated
+from lehr.model.decision import Condition, Decision, Status
+from lehr.model.diff import Goal
+from lehr.model.evidence import (
+    Begun,
+    Commanded,
+    Ended,
+    Evidence,
+    Fact,
+    Looked,
+    RolloutCommand,
+    RolloutEnd,
+    UnitLook,
+    Updated,
+    Validated,
+)
 from lehr.model.incarnation import Candidate
+from lehr.model.reason import Reason
 from lehr.model.release import Release, ReleaseBasis, ReleaseKind
-from lehr.model.writes import Publish, WriteReleases
+from lehr.model.writes import Publish, RecordDecision, WriteReleases
 from lehr.rollouts.policy import ROLLOUT_POLICY
 from lehr.store.sqlite import SqliteStore
 from lehr.strategist.roster import Contents
@@ -75,13 +90,29 @@ def facts(store: SqliteStore) -> WriteReleases:
     return WriteReleases(SHOP, 0, newest.governance, now, releases, (), evidence)
 
 
+def publish(store: SqliteStore, assets: tuple[Asset, ...], removed: tuple[AssetId, ...] = ()) -> None:
+    newest = store.intent.newest(SHOP)
+    sequence = 0 if newest is None else newest.sequence
+    candidate = Candidate(SHOP, sequence, (), Digest(f"g{sequence}"), assets, removed)
+    store.commit([Publish(candidate, {}, (), float(sequence + 1))])
+
+
 @pytest.fixture
 def state(tmp_path: Path) -> Path:
     store = SqliteStore(tmp_path / "state.sqlite")
     for sequence in (1, 2):
-        candidate = Candidate(SHOP, sequence - 1, (), Digest("g"), content(sequence), ())
-        store.commit([Publish(candidate, {}, (), float(sequence))])
-    [refused] = store.commit([facts(store)])
+        publish(store, content(sequence))
+    waiting = Decision(
+        partition=SHOP,
+        asset=AssetId("b"),
+        at=2.0,
+        content=1,
+        governing=2,
+        goal=Goal.PRESENT,
+        condition=Condition(Status.CONVERGED, Reason.AWAITING_RELEASE, "as in incarnation 1"),
+        event="start",
+    )
+    [refused, _decision] = store.commit([facts(store), RecordDecision(waiting)])
     assert refused is None
     store.close()
     return tmp_path
@@ -135,8 +166,8 @@ def test_policies_are_completed(state: Path) -> None:
     assert "waves" in done.output
 
 
-@pytest.mark.parametrize("action", RolloutCommand)
-def test_a_command_reaches_the_program(state: Path, action: RolloutCommand) -> None:
+@pytest.mark.parametrize("action", [*RolloutCommand, "release"])
+def test_a_command_reaches_the_program(state: Path, action: str) -> None:
     sent: list[AnyRequest] = []
 
     def answer_one() -> None:
@@ -152,8 +183,80 @@ def test_a_command_reaches_the_program(state: Path, action: RolloutCommand) -> N
         done = run("rollout", action, "waves", "--reason", "as tested", "--state", state)
         answering.join(10)
     assert done.stdout == "done\n"
-    assert sent == [CommandRollout(action=action, policy="waves", reason="as tested")]
+    expected = (
+        ReleaseToIntent(selector="waves", reason="as tested")
+        if action == "release"
+        else CommandRollout(action=RolloutCommand(action), policy="waves", reason="as tested")
+    )
+    assert sent == [expected]
 
 
 def test_a_command_needs_a_reason_except_resume(state: Path) -> None:
     assert run("rollout", "promote", "--state", state).exit_code == 2
+
+
+def fact(state: Path, fact: Fact) -> None:
+    """Add a fact to the evidence."""
+    store = SqliteStore(state / "state.sqlite")
+    newest = store.intent.newest(SHOP)
+    assert newest is not None
+    version, _released = store.records.released(SHOP)
+    item = Evidence(partition=SHOP, policy=WAVES, rollout="r1", at=SystemClock().now(), fact=fact)
+    [refused] = store.commit([WriteReleases(SHOP, version, newest.governance, 1.0, evidence=(item,))])
+    assert refused is None
+    store.close()
+
+
+def test_why_names_the_rollout_the_wave_and_the_next_command(state: Path) -> None:
+    text = run("why", "b", "--state", state).stdout
+    assert "rollout of waves to shop@2, wave 1 of 2" in text
+    assert "lehr rollout show waves" in text
+    found = document("why", "b", "--state", state)["release"]
+    assert (found["rollout"]["state"], found["rollout"]["wave"]) == ("running", 1)
+    assert (found["unit"]["id"], found["unit"]["state"]) == ("b", "waiting")
+    assert found["release"]["target"] == 1
+
+
+def test_why_of_another_status_has_no_release(state: Path) -> None:
+    assert document("why", "a", "--state", state)["release"] is None
+
+
+def test_why_names_the_person_who_paused_it(state: Path) -> None:
+    fact(state, Commanded(RolloutCommand.PAUSE, "ana", "lunch"))
+    text = run("why", "b", "--state", state).stdout
+    assert "paused by ana: lunch" in text
+    assert "lehr rollout resume waves" in text
+
+
+def test_why_of_quarantined_content_names_the_failure_and_the_retry(state: Path) -> None:
+    store = SqliteStore(state / "state.sqlite")
+    contents = Contents(store, registry_of(store, SHOP), SHOP)
+    keys = {AssetId(id): contents.key_at(AssetId(id), 2) for id in FILES}
+    store.close()
+    fact(
+        state,
+        Ended(RolloutEnd.FAILED, "a: it is broken", {id: key for id, key in keys.items() if key is not None}),
+    )
+    text = run("why", "b", "--state", state).stdout
+    assert "it is broken" in text
+    assert "lehr rollout retry waves" in text
+    assert "it is broken" in run("rollout", "show", "--state", state).stdout
+
+
+def test_why_without_a_policy_names_the_command_that_lets_it_follow_intent(state: Path) -> None:
+    store = SqliteStore(state / "state.sqlite")
+    publish(store, content(3)[:-1], (WAVES,))
+    store.close()
+    assert "lehr rollout release b --reason" in run("why", "b", "--state", state).stdout
+    assert document("why", "b", "--state", state)["release"]["rollout"] is None
+    with raises("ROL130"):
+        run("rollout", "show", "--state", state)
+    assert run("rollout", "list", "--state", state).stderr == "no rollout policies\n"
+
+
+def test_status_shows_rollouts_that_are_under_way(state: Path) -> None:
+    assert "lehr rollout show waves" in run("status", "--state", state).stdout
+    [found] = document("status", "--state", state)["rollouts"]
+    assert (found["policy"], found["state"], found["wave"]) == ("waves", "running", 1)
+    fact(state, Ended(RolloutEnd.COMPLETED))
+    assert "lehr rollout show" not in run("status", "--state", state).stdout

@@ -24,6 +24,7 @@ _READING, _COMMANDS = "lehr.cli.rollout.reading", "lehr.cli.rollout.commands"
             "abort": Lazy(f"{_COMMANDS}:abort", "End a rollout; updated units keep the content."),
             "rollback": Lazy(f"{_COMMANDS}:rollback", "End a rollout; updated units go back."),
             "restart": Lazy(f"{_COMMANDS}:restart", "Begin again with the newest content."),
+            "release": Lazy(f"{_COMMANDS}:release", "Let assets follow intent whose policy is gone."),
             "retry": Lazy(f"{_COMMANDS}:retry", "Allow content that has failed to be tried again."),
         },
     },

@@ -8,10 +8,10 @@ from typing import Any, TypeVar
 import click
 
 from lehr.cli.command import command
-from lehr.cli.complete import complete_rollout_policy
+from lehr.cli.complete import complete_rollout_policy, complete_selector
 from lehr.cli.run_requests import send_request
 from lehr.cli.stored import state_option
-from lehr.control.messages import CommandRollout
+from lehr.control.messages import CommandRollout, ReleaseToIntent
 from lehr.model.evidence import RolloutCommand
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -118,3 +118,21 @@ def retry(policy: str | None, reason: str) -> None:
         lehr rollout retry web-waves --reason "the disk was full, not the release's fault"
     """
     _send(RolloutCommand.RETRY, policy, reason)
+
+
+@command()
+@click.argument("selector", shell_complete=complete_selector)
+@click.option("--reason", required=True, help="Reason, shown to others and recorded in the audit trail.")
+@state_option
+def release(selector: str, reason: str) -> None:
+    """Let the assets of SELECTOR follow intent again, after their rollout policy is gone.
+
+    An asset keeps its content when its policy is removed or no longer selects it. With this command the
+    newest content is pushed to it, without waves. It is refused while a policy governs one of the assets.
+    Policies that come later leave these assets alone.
+
+    Examples:
+        lehr rollout release web/process --reason "no longer rolled out in waves"
+        lehr rollout release 'web/*' --reason "the policy is gone"
+    """
+    print(send_request(ReleaseToIntent(selector=selector, reason=reason)).message)

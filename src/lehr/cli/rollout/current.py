@@ -10,7 +10,6 @@ from lehr.model.evidence import Evidence, Looked
 from lehr.model.incarnation import Incarnation
 from lehr.model.provenance import Commit
 from lehr.query.partition_view import Reading
-from lehr.rollouts.policy import ROLLOUT_POLICY
 from lehr.rollouts.status import RolloutStatus
 from lehr.strategist.overview import Rollouts, evidence_by_policy
 
@@ -24,15 +23,6 @@ def rollouts_of(reading: Reading) -> Rollouts | None:
         return None
     registry = wiring.registry_of(reading.store, reading.partition)
     return Rollouts(reading.store, registry, newest, reading.partition, reading.now)
-
-
-def has_policies(reading: Reading) -> bool:
-    """Whether a rollout policy is in force. Imports no types, so it is quick."""
-    newest = reading.newest()
-    if newest is None:
-        return False
-    found = reading.intent.rows(reading.partition, newest.sequence, (ROLLOUT_POLICY,))
-    return next(iter(found), None) is not None
 
 
 def status_of(reading: Reading, policy: str | None) -> RolloutStatus:

@@ -38,7 +38,7 @@ def status_lines(
         commit: that the target was made from, if it is known.
         alive: whether a `lehr run` is active.
     """
-    yield f"{terminal.style('●', _COLOURS[status.state])} {_headline(status)}"
+    yield f"{terminal.style('●', _COLOURS[status.state])} {headline(status)}"
     if status.target:
         yield f"  target     {_target(status, partition, commit)}"
     if status.begun_at is not None:
@@ -65,12 +65,8 @@ def progress(status: RolloutStatus) -> str:
     return f"{has} of {len(status.units)} updated"
 
 
-def short_line(status: RolloutStatus) -> str:
-    """The status on one line, as in `lehr status`."""
-    return terminal.printable(_headline(status))
-
-
-def _headline(status: RolloutStatus) -> str:
+def headline(status: RolloutStatus) -> str:
+    """The status on one line."""
     if status.state in _SAYS:
         wave = f", wave {status.wave} of {status.waves}" if status.wave else ""
         return f"the rollout of {status.policy} {_SAYS[status.state]}{wave}: {progress(status)}"

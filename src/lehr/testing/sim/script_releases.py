@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lehr.control.messages import CommandRollout
+from lehr.control.messages import CommandRollout, ReleaseToIntent
 from lehr.model.evidence import RolloutCommand
 from lehr.model.release import ReleaseKind
 from lehr.testing.sim.script_commands import Command, Output
@@ -42,10 +42,18 @@ async def _tell(
     )
 
 
+async def _follow_intent(
+    harness: ScriptHarness, selector: str, reason: str = "as the script asks", by: str = "ana"
+) -> Output:
+    """Let assets follow intent again, as `lehr rollout release` does."""
+    return await harness.command(ReleaseToIntent(selector=selector, reason=reason), by)
+
+
 COMMANDS = (
     Command("release-asset ASSET --at INCARNATION [--kind KIND]", _release),
     Command("withdraw-release ASSET", _withdraw),
     Command("let-follow ASSET", _let_follow),
+    Command("rollout-release SELECTOR [--reason TEXT] [--by TEXT]", _follow_intent),
     Command(
         "rollout pause|resume|promote|abort|rollback|restart|retry ASSET [--reason TEXT] [--by TEXT]", _tell
     ),
