@@ -316,7 +316,11 @@ def _waiting(
         return RolloutState.PAUSED, why, f"run `lehr rollout resume {policy.id}`"
     by = policy.payload.selected_by
     if by is not None and step.hold == UNANSWERED:
-        return RolloutState.RUNNING, f"the selection {by.service}, which `lehr run` asks", ""
+        return (
+            RolloutState.RUNNING,
+            f"the selection {by.service}; the log of `lehr run` has why it has no answer",
+            "",
+        )
     if step.hold:
         return RolloutState.HOLDING, f"a person: {step.hold}", _unhold(policy, step)
     return RolloutState.RUNNING, _next(policy, running, units), ""

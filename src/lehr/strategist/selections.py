@@ -106,8 +106,13 @@ class AskedSelections:
     def _log(self, policy: AssetId, asked: Asked) -> None:
         """Log a cause once, until the selection answers or has another."""
         cause = "" if asked.refused is None else asked.refused.code
-        if cause and self._troubled.get(policy) != cause:
-            log.warning("nothing is updated: a selection has no usable answer", policy=policy, error=cause)
+        if asked.refused is not None and self._troubled.get(policy) != cause:
+            log.warning(
+                "nothing is updated: a selection has no usable answer",
+                policy=policy,
+                code=cause,
+                error=str(asked.refused),
+            )
         self._troubled[policy] = cause
 
 
