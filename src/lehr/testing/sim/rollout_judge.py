@@ -8,7 +8,16 @@ from typing import Any
 import msgspec
 
 from lehr.model.decision import Decision, Status
-from lehr.model.evidence import Begun, Commanded, Ended, RolloutCommand, Updated, WentBack, Withdrawn
+from lehr.model.evidence import (
+    Begun,
+    Commanded,
+    Ended,
+    Evidence,
+    RolloutCommand,
+    Updated,
+    WentBack,
+    Withdrawn,
+)
 from lehr.model.release import ReleaseKind
 from lehr.model.writes import WriteReleases
 
@@ -54,31 +63,38 @@ class RolloutJudge:
         self._same = same
         self._monotonic = monotonic
         self._rollouts: dict[str, _Rollout] = {}
+        self._of_units: set[str] = set()
 
     def written(self, write: WriteReleases, answer: object) -> None:
         """This write was carried out, or refused."""
         if answer is not None:
             return
         for item in write.evidence:
-            match item.fact:
-                case Begun(target=target):
-                    self._rollouts[item.rollout] = _Rollout(target)
-                case Updated(units=units):
-                    self._updated(item.policy, self._rollouts[item.rollout], units)
-                case Withdrawn(units=units) | WentBack(units=units):
-                    for unit in units:
-                        self._rollouts[item.rollout].updated.pop(unit, None)
-                case Commanded(command=RolloutCommand.PROMOTE):
-                    rollout = self._rollouts[item.rollout]
-                    rollout.promoted |= rollout.updated.keys()
-                case Ended():
-                    self._rollouts[item.rollout].over = True
+            if isinstance(item.fact, Begun) and self._policies().get(item.policy, {}).get("unit"):
+                self._of_units.add(item.rollout)
+            if item.rollout not in self._of_units:
+                self._happened(item)
         for release in write.releases:
             of = self._rollouts.get(release.rollout)
             if of is None or release.kind is not ReleaseKind.FORWARD or release.target != of.target:
                 continue
             if release.asset not in of.updated:
-                self._broken("I10", f"{release.asset} is released, and its rollout does not say so")
+                self._broken("I10", f"{release.asset} is released, and its rollout does not list it")
+
+    def _happened(self, item: Evidence) -> None:
+        match item.fact:
+            case Begun(target=target):
+                self._rollouts[item.rollout] = _Rollout(target)
+            case Updated(units=units):
+                self._updated(item.policy, self._rollouts[item.rollout], units)
+            case Withdrawn(units=units) | WentBack(units=units):
+                for unit in units:
+                    self._rollouts[item.rollout].updated.pop(unit, None)
+            case Commanded(command=RolloutCommand.PROMOTE):
+                rollout = self._rollouts[item.rollout]
+                rollout.promoted |= rollout.updated.keys()
+            case Ended():
+                self._rollouts[item.rollout].over = True
 
     def decided(self, decision: Decision) -> None:
         """A look at an asset: it proves its content if nothing differs."""
@@ -98,7 +114,7 @@ class RolloutJudge:
             return
         if rollout.over:
             self._broken("I10", f"{', '.join(units)} are released by a rollout that has ended")
-        selection = payload["target_selection"]
+        selection = payload.get("target_selection", {})
         before = [id for id in rollout.updated if self._selects(payload, id)]
         rollout.updated.update(dict.fromkeys(units))
         done = [id for id in units if self._removed(id, rollout.target)]
@@ -108,11 +124,13 @@ class RolloutJudge:
         most = selection.get("at_most")
         if most is not None and len(unproven) > most:
             self._broken("I10", f"{len(unproven)} assets are updated and unproven; {policy} allows {most}")
-        first = selection["waves"][0]
+        first = selection.get("waves", [{}])[0]
         if "units" not in first or len(before) + len(units) <= first["units"]:
             return
         for id in before[: first["units"]]:
             since = rollout.proven.get(id)
             soaked = 0.0 if since is None else self._monotonic() - since
-            if id not in rollout.promoted and (since is None or soaked < first["soak_seconds"] - _ROUNDING):
+            if id not in rollout.promoted and (
+                since is None or soaked < first.get("soak_seconds", 0.0) - _ROUNDING
+            ):
                 self._broken("I10", f"{', '.join(units)} follow {id} after {soaked:.1f} s")
