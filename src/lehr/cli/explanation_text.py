@@ -52,7 +52,7 @@ def explanation_lines(
         alive: whether a `lehr run` is active.
         release: lines about the release that it waits for.
     """
-    row = explanation.row
+    row, release = explanation.row, list(release)
     yield f"{paint(row.status, '●')} {terminal.printable(headline(explanation))}"
     if row.since is not None:
         yield f"  since      {formatting.ago(row.since, now)} ({iso(row.since)})"
@@ -60,7 +60,7 @@ def explanation_lines(
     if row.settled:
         yield from _settled(explanation, now)
     elif row.status != NO_TURN:
-        yield from _blocked(explanation, now, alive=alive)
+        yield from _blocked(explanation, now, alive=alive, released=bool(release))
     yield from _circumstances(explanation, attempt, now, alive=alive)
     yield from _story(explanation, now)
 
@@ -74,13 +74,13 @@ def paint(status: str, text: str) -> str:
 # --- what blocks ---------------------------------------------------------------
 
 
-def _blocked(explanation: Explanation, now: float, *, alive: bool) -> Iterator[str]:
+def _blocked(explanation: Explanation, now: float, *, alive: bool, released: bool) -> Iterator[str]:
     row = explanation.row
     if row.status == Status.PUSHING and explanation.operation is not None:
         yield f"  push       {_operation(explanation.operation, now)}"
-    if row.unblock:
+    if row.unblock and not released:
         yield f"  unblock    {terminal.printable(row.unblock)}"
-    if alive and row.status != Status.PUSHING:
+    if alive and not released and row.status != Status.PUSHING:
         yield f"  next       {_next(row, now)}"
     yield from differences(explanation.diff)
     if explanation.verdicts:

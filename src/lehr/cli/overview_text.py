@@ -62,9 +62,15 @@ def held_back_line(held: Sequence[HeldBack], partition: Partition) -> str:
         for name, released in (("pins", False), ("releases", True))
         if any(item.released is released for item in held)
     )
-    named = [terminal.printable(f"{item.id} at {partition}@{item.incarnation}") for item in held]
+    named = [terminal.printable(_kept_at(item, partition)) for item in held]
     shown = formatting.first_of(named, _MOST_HELD, ", ")
     return f"{formatting.counted(len(held), 'asset')} held back by {by}: {shown}"
+
+
+def _kept_at(held: HeldBack, partition: Partition) -> str:
+    return (
+        f"{held.id} at {partition}@{held.incarnation}" if held.incarnation else f"{held.id} without content"
+    )
 
 
 def _in_force(overview: Overview, now: float, run: RunState) -> str:

@@ -134,7 +134,8 @@ def status_lines(status: StatusNow, reading: Reading, place: str) -> Iterator[st
     counts = ", ".join(f"{count:,} {name}" for name, count in overview.counts.items())
     yield f"assets      {counts or 'none'}"
     if overview.held_back:
-        yield f"pinned      {held_back_line(overview.held_back, reading.partition)}"
+        label = "held back" if any(item.released for item in overview.held_back) else "pinned"
+        yield f"{label:12}{held_back_line(overview.held_back, reading.partition)}"
     for rollout in rollouts:
         if rollout.state is not RolloutState.IDLE:
             line = terminal.printable(rollout_headline(rollout))

@@ -72,7 +72,7 @@ def headline(status: RolloutStatus) -> str:
         return f"the rollout of {status.policy} {_SAYS[status.state]}{wave}: {progress(status)}"
     if status.state is RolloutState.BLOCKED:
         waiting = formatting.counted(len(status.units), "unit")
-        return f"no rollout of {status.policy} begins: {waiting} would get content that has failed"
+        return f"no rollout of {status.policy} begins: the content of {waiting} is quarantined"
     if status.waits_for:
         return f"no rollout of {status.policy} is under way"
     return f"no rollout of {status.policy} is under way: {_all_current(status.unchanged)}"
