@@ -35,6 +35,10 @@ id: x
 type: lehr.File
 payload: {path: x, content: y}
 addons: {lehr.Labels: {labels: {team: web}}}
+---
+id: waves
+type: lehr.RolloutPolicy
+payload: {select: {ids: [hello/motd]}}
 """
 
 
@@ -139,6 +143,10 @@ COMMANDS = {
     "why hello/page": ("text", "json", "yaml"),
     "why --all": ("text", "json", "yaml"),
     "status": ("json", "yaml"),
+    "rollout list": FORMS[""],
+    "rollout show": ("text", "json", "yaml"),
+    "rollout show waves": ("text",),
+    "rollout history": ("table", "json"),
     "events": ("text", "json"),
     "events hello/page --since 1d": ("json",),
     "audit": ("table", "wide", "json", "yaml"),
@@ -179,6 +187,8 @@ CASES = [f"{command} -o {form}" for command, forms in COMMANDS.items() for form 
     "get operations nothing",
     "get assets --partition other",
     "explain nothing",
+    "rollout show nothing",
+    "rollout history nothing",
     "diff 1 9",
     "graph --incarnation 1 --assets nothing",
 ]

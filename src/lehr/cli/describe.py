@@ -10,6 +10,7 @@ import click
 from lehr.base.clock import iso
 from lehr.cli import formatting, terminal
 from lehr.cli.active_run import run_state
+from lehr.cli.awaited_release import awaited_release
 from lehr.cli.command import command
 from lehr.cli.complete import complete_asset
 from lehr.cli.explanation_text import explanation_document, explanation_lines
@@ -39,7 +40,9 @@ def describe(asset: str, form: str) -> None:
         print_lines(_intent(found))
         print()
         attempt = reading.records.attempt(reading.partition)
-        print_lines(explanation_lines(found.explanation, attempt, reading.now, alive=run_state().active))
+        release, _as_data = awaited_release(reading, found.explanation)
+        alive = run_state().active
+        print_lines(explanation_lines(found.explanation, attempt, reading.now, alive=alive, release=release))
         print_lines(_history(found, reading.now))
 
 
