@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lehr.base.moments import plain, rfc3339
 from lehr.model.control import Control
 from lehr.model.decision import Decision
 from lehr.model.incarnation import Incarnation
 from lehr.query.run_state import RunState
-from lehr.rollouts.status import RolloutStatus
+
+if TYPE_CHECKING:
+    from lehr.rollouts.status import RolloutStatus
 
 
 def of_incarnation(incarnation: Incarnation) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -15,14 +15,15 @@ from lehr.cli.main import DIFFERENCES
 from lehr.cli.named_server import named_server
 from lehr.cli.output import show_text
 from lehr.cli.overview_text import held_back_line, overview_document, run_line
-from lehr.cli.rollout.text import headline as rollout_headline
 from lehr.cli.stored import open_reading, reading_options, running_report, state_folder
 from lehr.model.attempt import Attempt, Publication
 from lehr.query.overview import Overview, survey
 from lehr.query.partition_view import Reading
 from lehr.query.run_state import RunState
 from lehr.rollouts.policy import ROLLOUT_POLICY
-from lehr.rollouts.status import RolloutState, RolloutStatus
+
+if TYPE_CHECKING:
+    from lehr.rollouts.status import RolloutStatus
 
 
 class StatusNow(NamedTuple):
@@ -136,10 +137,7 @@ def status_lines(status: StatusNow, reading: Reading, place: str) -> Iterator[st
     if overview.held_back:
         label = "held back" if any(item.released for item in overview.held_back) else "pinned"
         yield f"{label:12}{held_back_line(overview.held_back, reading.partition)}"
-    for rollout in rollouts:
-        if rollout.state is not RolloutState.IDLE:
-            line = terminal.printable(rollout_headline(rollout))
-            yield f"rollout     {line}; see `lehr rollout show {rollout.policy}`"
+    yield from _rollouts(rollouts)
     progress_of = {push["operation"]: push["progress"] for push in (report or {}).get("pushes", ())}
     for operation in overview.operations:
         progress = progress_of.get(operation.id) or ("" if operation.id in progress_of else "outcome unknown")
@@ -152,6 +150,19 @@ def status_lines(status: StatusNow, reading: Reading, place: str) -> Iterator[st
         yield f"history     {kept}"
     if report and report["store_trouble"]:
         yield f"trouble     {report['store_trouble']}"
+
+
+def _rollouts(found: Sequence[RolloutStatus]) -> Iterator[str]:
+    """Rollouts that are under way, or that cannot begin."""
+    if not found:
+        return
+    from lehr.cli.rollout.text import headline
+    from lehr.rollouts.status import RolloutState
+
+    for rollout in found:
+        if rollout.state is not RolloutState.IDLE:
+            line = terminal.printable(headline(rollout))
+            yield f"rollout     {line}; see `lehr rollout show {rollout.policy}`"
 
 
 def _running(run: RunState, now: float) -> str:

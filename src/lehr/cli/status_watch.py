@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from lehr.cli.live import Entries, Lines, Live, follow
 from lehr.cli.output import json_line, print_lines
@@ -11,7 +12,9 @@ from lehr.cli.screen import Picture, Screen, shows_pictures
 from lehr.cli.status import StatusNow, reports, rollouts, status_document, status_lines
 from lehr.query.overview import Overview, survey
 from lehr.query.partition_view import Reading
-from lehr.rollouts.status import RolloutStatus
+
+if TYPE_CHECKING:
+    from lehr.rollouts.status import RolloutStatus
 
 _LOOK_SECONDS = 1.0
 _SURVEY_SECONDS = 10.0
