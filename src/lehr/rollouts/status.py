@@ -194,6 +194,22 @@ def status_of(
     )
 
 
+def unusable(policy: Policy, course: Course, cause: str, past: tuple[PastRollout, ...] = ()) -> RolloutStatus:
+    """The status of a policy whose target selection has no answer."""
+    running = course.running
+    return RolloutStatus(
+        policy=policy.id,
+        state=RolloutState.HOLDING,
+        rollout="" if running is None else running.id,
+        target=0 if running is None else running.target,
+        begun_at=None if running is None else running.begun_at,
+        waves=len(policy.payload.target_selection.waves),
+        waits_for=f"a person: the target selection cannot be used: {cause}",
+        unblock="correct `target_selection` of the policy",
+        past=past,
+    )
+
+
 def _decided(policy: Policy, course: Course, members: Sequence[Member], newest: int, now: float) -> Step:
     # No time has passed since the last look: so this counts neither as exposure nor as a look.
     return plan(policy.payload, course, members, newest, now, since_look=0.0, new_id="")

@@ -16,7 +16,7 @@ from lehr.model.release import Release
 from lehr.model.types import Registry
 from lehr.rollouts.course import folded
 from lehr.rollouts.policy import Policy
-from lehr.rollouts.status import PastRollout, RolloutStatus, UnitStatus, past_rollouts, status_of
+from lehr.rollouts.status import PastRollout, RolloutStatus, UnitStatus, past_rollouts, status_of, unusable
 from lehr.sdk.store import Records, Store
 from lehr.strategist.roster import Roster
 
@@ -67,7 +67,7 @@ class Rollouts:
         """The status of each policy, by id.
 
         Raises:
-            LehrError: the store cannot be read, or a target selection has no answer.
+            LehrError: the store cannot be read.
         """
         return [self._status(policy) for policy in self._governance.policies.items]
 
@@ -108,9 +108,7 @@ class Rollouts:
         try:
             return status_of(policy, course, members, governance.sequence, self._now, past)
         except ValueError as error:
-            raise LehrError(
-                f"the target selection of {policy.id} cannot be used", code="ROL132", why=str(error)
-            ) from error
+            return unusable(policy, course, str(error), past)
 
 
 def evidence_by_policy(records: Records, partition: Partition) -> dict[AssetId, list[Evidence]]:

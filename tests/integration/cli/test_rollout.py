@@ -46,12 +46,12 @@ WAVES = AssetId("waves")
 FILES = ("a", "b", "c")
 
 
-def content(version: int) -> tuple[Asset, ...]:
+def content(version: int, order: str = "") -> tuple[Asset, ...]:
     files = (
         make_asset(AssetId(id), "lehr.File", {"path": f"/srv/{id}", "content": f"{version}\n"}, {})
         for id in FILES
     )
-    selection = {"waves": [{"units": 1, "soak_seconds": 60.0}, {}]}
+    selection = {"waves": [{"units": 1, "soak_seconds": 60.0}, {}], "order": order}
     payload = {"select": {"types": ["lehr.File"]}, "target_selection": selection}
     return (*files, make_asset(WAVES, ROLLOUT_POLICY, payload, {}))
 
@@ -260,3 +260,13 @@ def test_status_shows_rollouts_that_are_under_way(state: Path) -> None:
     assert (found["policy"], found["state"], found["wave"]) == ("waves", "running", 1)
     fact(state, Ended(RolloutEnd.COMPLETED))
     assert "lehr rollout show" not in run("status", "--state", state).stdout
+
+
+def test_an_order_without_an_answer_is_a_hold_and_no_error(state: Path) -> None:
+    store = SqliteStore(state / "state.sqlite")
+    publish(store, content(2, order="labels.nothing")[-1:])
+    store.close()
+    [found] = document("status", "--state", state)["rollouts"]
+    assert found["state"] == "holding"
+    assert "labels.nothing" in found["waits_for"]
+    assert "target_selection" in run("rollout", "show", "--state", state).stdout
