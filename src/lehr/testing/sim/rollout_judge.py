@@ -8,16 +8,7 @@ from typing import Any
 import msgspec
 
 from lehr.model.decision import Decision, Status
-from lehr.model.evidence import (
-    Begun,
-    Commanded,
-    Ended,
-    Evidence,
-    RolloutCommand,
-    Updated,
-    WentBack,
-    Withdrawn,
-)
+from lehr.model.evidence import Begun, Commanded, Ended, RolloutCommand, Updated, WentBack, Withdrawn
 from lehr.model.release import ReleaseKind
 from lehr.model.writes import WriteReleases
 
@@ -33,6 +24,7 @@ class _Rollout(msgspec.Struct):
     target: int
     updated: dict[str, None] = msgspec.field(default_factory=dict)
     proven: dict[str, float] = msgspec.field(default_factory=dict)
+    released: set[str] = msgspec.field(default_factory=set)
     promoted: set[str] = msgspec.field(default_factory=set)
     over: bool = False
 
@@ -63,48 +55,50 @@ class RolloutJudge:
         self._same = same
         self._monotonic = monotonic
         self._rollouts: dict[str, _Rollout] = {}
-        self._of_units: set[str] = set()
+        self._good: dict[str, int] = {}
 
     def written(self, write: WriteReleases, answer: object) -> None:
         """This write was carried out, or refused."""
         if answer is not None:
             return
         for item in write.evidence:
-            if isinstance(item.fact, Begun) and self._policies().get(item.policy, {}).get("unit"):
-                self._of_units.add(item.rollout)
-            if item.rollout not in self._of_units:
-                self._happened(item)
+            match item.fact:
+                case Begun(target=target):
+                    self._rollouts[item.rollout] = _Rollout(target)
+                case Updated(units=units, before=before):
+                    self._rollouts[item.rollout].released |= before.keys()
+                    self._updated(item.policy, self._rollouts[item.rollout], units)
+                case Withdrawn(units=units) | WentBack(units=units):
+                    for unit in units:
+                        self._rollouts[item.rollout].updated.pop(unit, None)
+                case Commanded(command=RolloutCommand.PROMOTE):
+                    rollout = self._rollouts[item.rollout]
+                    rollout.promoted |= rollout.updated.keys()
+                case Ended():
+                    self._rollouts[item.rollout].over = True
         for release in write.releases:
             of = self._rollouts.get(release.rollout)
             if of is None or release.kind is not ReleaseKind.FORWARD or release.target != of.target:
                 continue
-            if release.asset not in of.updated:
-                self._broken("I10", f"{release.asset} is released, and its rollout does not list it")
-
-    def _happened(self, item: Evidence) -> None:
-        match item.fact:
-            case Begun(target=target):
-                self._rollouts[item.rollout] = _Rollout(target)
-            case Updated(units=units):
-                self._updated(item.policy, self._rollouts[item.rollout], units)
-            case Withdrawn(units=units) | WentBack(units=units):
-                for unit in units:
-                    self._rollouts[item.rollout].updated.pop(unit, None)
-            case Commanded(command=RolloutCommand.PROMOTE):
-                rollout = self._rollouts[item.rollout]
-                rollout.promoted |= rollout.updated.keys()
-            case Ended():
-                self._rollouts[item.rollout].over = True
+            if release.asset not in of.released:
+                self._broken("I10", f"{release.asset} is released, and its rollout does not say so")
 
     def decided(self, decision: Decision) -> None:
         """A look at an asset: it proves its content if nothing differs."""
         id = decision.asset
+        good = decision.condition.status in (Status.CONVERGED, Status.TURNED_DOWN)
+        self._good.pop(id, None)
+        if good:
+            self._good[id] = decision.content
         for rollout in self._rollouts.values():
             if rollout.over or id not in rollout.updated or id in rollout.proven:
                 continue
-            good = decision.condition.status in (Status.CONVERGED, Status.TURNED_DOWN)
             if good and self._same(id, decision.content, rollout.target):
                 rollout.proven[id] = self._monotonic()
+
+    def _has(self, id: str, target: int) -> bool:
+        """Whether an asset has the content already, as after a rollback that was not pushed."""
+        return id in self._good and self._same(id, self._good[id], target)
 
     def _updated(self, policy: str, rollout: _Rollout, units: tuple[str, ...]) -> None:
         """I10: only so many are unproven at a time, and the first wave is over before the second begins."""
@@ -114,10 +108,12 @@ class RolloutJudge:
             return
         if rollout.over:
             self._broken("I10", f"{', '.join(units)} are released by a rollout that has ended")
+        if payload.get("unit"):
+            return  # The units of random policies are single assets.
         selection = payload.get("target_selection", {})
         before = [id for id in rollout.updated if self._selects(payload, id)]
         rollout.updated.update(dict.fromkeys(units))
-        done = [id for id in units if self._removed(id, rollout.target)]
+        done = [id for id in units if self._removed(id, rollout.target) or self._has(id, rollout.target)]
         rollout.proven.update(dict.fromkeys(done, self._monotonic()))
         proven = rollout.proven.keys() | rollout.promoted
         unproven = [id for id in (*before, *units) if id not in proven]
