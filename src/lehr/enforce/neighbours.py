@@ -19,7 +19,7 @@ from lehr.model.addons import TURNDOWN
 from lehr.model.asset import Asset, AssetId, AssetKey
 from lehr.model.diff import NO_DIFF, Change, Diff, Effects, Goal, Target
 from lehr.model.outputs import NO_OUTPUTS
-from lehr.model.pinning import NO_HOLDS, Holds, pin
+from lehr.model.pinning import NO_HOLDS, Holds, applied_content, pin
 from lehr.model.types import addon_names
 from lehr.sdk.check import Referrer
 from lehr.sdk.runtime import Runtime
@@ -87,8 +87,7 @@ class Neighbours:
         if holds == NO_HOLDS:
             return governing
         slot = self._slots.get(newest.id)
-        ledger = None if slot is None else slot.state.ledger
-        applied = 0 if ledger is None else ledger.content
+        applied = 0 if slot is None else applied_content(slot.state.ledger, newest)
         return pin(newest, governing, holds, applied=applied, same=self.lookups.same_content).content
 
     async def look(

@@ -16,7 +16,7 @@ from lehr.enforce.turndown import TurndownInputs, TurndownStage, plan
 from lehr.model.addons import TURNDOWN, Turndown
 from lehr.model.asset import Asset, AssetId, AssetKey
 from lehr.model.diff import Goal
-from lehr.model.pinning import Holds, Pinning, pin
+from lehr.model.pinning import Holds, Pinning, applied_content, pin
 from lehr.model.types import addon_names
 from lehr.sdk.plugin import Fencing
 from lehr.sdk.runtime import Runtime
@@ -95,8 +95,7 @@ class Viewer:
         )
 
     def _pinning(self, slot: Slot, last: Asset, newest: int, holds: Holds) -> Pinning:
-        ledger = slot.state.ledger
-        applied = 0 if ledger is None else ledger.content
+        applied = applied_content(slot.state.ledger, last)
         return pin(last, newest, holds, applied=applied, same=self._lookups.same_content)
 
     def _last(self, slot: Slot, governing: int) -> tuple[Asset, int]:

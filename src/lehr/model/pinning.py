@@ -8,9 +8,13 @@ from typing import NamedTuple
 import msgspec
 
 from lehr.base.digest import Digest
+from lehr.model.addons import TURNDOWN
 from lehr.model.asset import Asset, AssetId
 from lehr.model.control import Control, ControlKind
+from lehr.model.diff import Goal
+from lehr.model.operation import LedgerEntry
 from lehr.model.release import Release, Released
+from lehr.model.types import addon_names
 
 SameContent = Callable[[AssetId, int, int], bool]
 """Whether two incarnations have the same content of an asset."""
@@ -126,3 +130,14 @@ def _released_content(
     if release.target < wanted and all(same(other, release.target, wanted) for other in (id, *release.reads)):
         return wanted
     return release.target
+
+
+def applied_content(ledger: LedgerEntry | None, newest: Asset) -> int:
+    """The incarnation whose content was applied last; 0 for none.
+
+    What was removed, and comes back in `newest`, has none: it is not made again as it was.
+    """
+    if ledger is None:
+        return 0
+    comes_back = ledger.goal is Goal.ABSENT and TURNDOWN not in addon_names(newest)
+    return 0 if comes_back else ledger.content

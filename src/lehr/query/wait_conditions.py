@@ -13,7 +13,7 @@ from lehr.model.attempt import Attempt, Publication
 from lehr.model.content_key import same_content
 from lehr.model.decision import Status
 from lehr.model.incarnation import Incarnation
-from lehr.model.pinning import Holds, Pinning, pin
+from lehr.model.pinning import Holds, Pinning, applied_content, pin
 from lehr.model.reason import Reason
 from lehr.model.release import NO_RELEASES
 from lehr.query.asset_rows import INERT, Row
@@ -189,8 +189,7 @@ def _pinning(reading: Reading) -> Callable[[Asset], Pinning]:
     def pinning(asset: Asset) -> Pinning:
         holds = Holds(controls, releases.of(asset.id, policies.of(asset) is not None))
         entry = records.ledger(AssetKey(partition, asset.id)) if holds.released else None
-        applied = 0 if entry is None else entry.content
-        return pin(asset, governing, holds, applied=applied, same=same)
+        return pin(asset, governing, holds, applied=applied_content(entry, asset), same=same)
 
     return pinning
 

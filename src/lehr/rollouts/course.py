@@ -112,7 +112,7 @@ def folded(evidence: Iterable[Evidence], course: Course | None = None) -> Course
 def _moved(last: Rollout, fact: Fact, at: float) -> Rollout:
     match fact:
         case Updated():
-            updated = {**dict.fromkeys(fact.units, at), **last.updated}
+            updated = {**last.updated, **{unit: at for unit in fact.units if unit not in last.updated}}
             return replace(last, updated=updated, before={**fact.before, **last.before})
         case Withdrawn():
             updated = {unit: since for unit, since in last.updated.items() if unit not in fact.units}

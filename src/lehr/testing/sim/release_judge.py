@@ -6,8 +6,10 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from lehr.model.addons import TURNDOWN
 from lehr.model.asset import Asset
 from lehr.model.decision import Decision
+from lehr.model.diff import Goal
 from lehr.model.operation import LedgerEntry
 from lehr.model.release import Release
 from lehr.model.writes import WriteReleases
@@ -34,12 +36,14 @@ class ReleaseJudge:
         ledger: Mapping[str, LedgerEntry],
         governance: Callable[[], str],
         policed: Callable[[str], bool],
+        newest: Callable[[], int],
     ) -> None:
         """Judge by the incarnations and the ledger of the witness.
 
         Args:
             governance: the newest digest.
             policed: whether a policy selects an asset.
+            newest: sequence of the newest incarnation.
         """
         self.version = 0
         self._broken = broken
@@ -47,6 +51,7 @@ class ReleaseJudge:
         self._ledger = ledger
         self._governance = governance
         self._policed = policed
+        self._newest = newest
         self._written_at = 0.0
         self._of: dict[str, list[Release]] = {}
         self._withdrawn: dict[str, float] = {}
@@ -94,7 +99,14 @@ class ReleaseJudge:
         if counting:
             return counting[0].target or 0
         entry = self._ledger.get(id)
-        return 0 if entry is None else entry.content
+        if entry is None or (entry.goal is Goal.ABSENT and self._comes_back(id)):
+            return 0
+        return entry.content
+
+    def _comes_back(self, id: str) -> bool:
+        """Whether intent has an asset, and does not ask for its removal."""
+        asset = self._assets(self._newest()).get(id)
+        return asset is not None and TURNDOWN not in asset.document()["addons"]
 
     def content(self, id: str, governing: int) -> int:
         """The incarnation at which a governed asset is read while `governing` is the newest."""

@@ -81,7 +81,7 @@ class RolloutJudge:
             if of is None or release.kind is not ReleaseKind.FORWARD or release.target != of.target:
                 continue
             if release.asset not in of.released:
-                self._broken("I10", f"{release.asset} is released, and its rollout does not say so")
+                self._broken("I10", f"{release.asset} is released, and its rollout has no evidence of it")
 
     def decided(self, decision: Decision) -> None:
         """A look at an asset: it proves its content if nothing differs."""

@@ -116,6 +116,7 @@ class Witness(WitnessedState):
             self.ledger,
             lambda: "" if self.newest is None else self.newest.header.governance,
             self._policed,
+            lambda: 0 if self.newest is None else self.newest.header.sequence,
         )
         self.rollouts = RolloutJudge(
             self.broken,
