@@ -56,6 +56,8 @@ def _require_accepted(arguments: list[str], unit: Unit) -> None:
     with run.make_context("lehr run", list(arguments)) as context:
         if context.params["once"]:
             raise click.UsageError("A service runs continuously; remove --once.")
+        if context.params["selected"] is not None:
+            raise click.UsageError(f"A service enforces all assets; remove {context.params['selected']}.")
         for option in run.params:
             value = context.params.get(option.name or "")
             if isinstance(value, Path) and not value.is_absolute() and _written(context, option):
