@@ -30,6 +30,7 @@ from lehr.rollouts.members import Member, Units, units_of
 from lehr.rollouts.policy import RolloutPolicy, Validation
 from lehr.rollouts.selection import Selection, select
 from lehr.rollouts.services import UNANSWERED, Answer, nothing, question_of
+from lehr.rollouts.story import in_words
 from lehr.rollouts.units import Unit
 from lehr.sdk.target_selection import SelectionQuestion
 
@@ -122,9 +123,10 @@ def _begin(policy: RolloutPolicy, course: Course, members: Sequence[Member], new
         return Step(hold=f"{wanting[0].id} is {wanting[0].held}")
     failures = [course.failures(item.id, item.newest) for item in wanting]
     if all(failures):
-        last = course.last
-        why = "" if last is None or last.ended is None else f": {last.ended.why}"
-        return Step(hold=f"this content has failed{why}")
+        ended = None if course.last is None else course.last.ended
+        return Step(
+            hold="the rollout of this content " + ("has failed" if ended is None else in_words(ended))
+        )
     if max(failures) > policy.retries:
         often = max(failures)
         return Step(hold=f"some of this content has failed {often} times; retries: {policy.retries}")

@@ -23,7 +23,9 @@ from lehr.rollouts.members import Member
 from lehr.rollouts.policy import Policy
 from lehr.sdk.store import PrunedError, Store
 
-_BAD = frozenset({Reason.PUSH_FAILED, Reason.PUSH_STALLED, Reason.PUSHED_STILL_DIFFERENT})
+_BAD = frozenset(
+    {Reason.DIFF_STALLED, Reason.PUSH_FAILED, Reason.PUSH_STALLED, Reason.PUSHED_STILL_DIFFERENT}
+)
 """Reasons for which content is not good. For all others, whether it is good is not known."""
 
 _HOLDING = {ControlKind.PAUSE: "paused", ControlKind.FREEZE: "frozen", ControlKind.PIN: "pinned"}

@@ -119,7 +119,7 @@ def test_content_that_failed_is_not_tried_again() -> None:
     course = course_of(Begun(2), ended)
     found = step(course, member("a"))
     assert not found.writes
-    assert "has failed: a: no" in found.hold
+    assert found.hold == "the rollout of this content has failed: a: no"
     assert step(course, member("a", newest=NEWER)).facts == (Begun(2),)
 
 
