@@ -15,7 +15,7 @@ import pytest
 from lehr.base.blocking import Inline
 from lehr.base.errors import LehrError
 from lehr.model.asset import Asset, AssetId, make_asset
-from lehr.rollouts.policy import ROLLOUT_POLICY
+from lehr.model.governance import ROLLOUT_POLICY
 from lehr.rollouts.services import RefusedAnswerError
 from lehr.sdk.runtime import Runtime
 from lehr.sdk.target_selection import SelectionQuestion, SelectionService

@@ -17,10 +17,10 @@ from lehr.cli.output import show_text
 from lehr.cli.overview_text import held_back_line, overview_document, run_line
 from lehr.cli.stored import open_reading, reading_options, running_report, state_folder
 from lehr.model.attempt import Attempt, Publication
+from lehr.model.governance import ROLLOUT_POLICY
 from lehr.query.overview import Overview, survey
 from lehr.query.partition_view import Reading
 from lehr.query.run_state import RunState
-from lehr.rollouts.policy import ROLLOUT_POLICY
 
 if TYPE_CHECKING:
     from lehr.rollouts.status import RolloutStatus

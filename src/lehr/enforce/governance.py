@@ -12,13 +12,13 @@ from lehr.model.asset import Asset, AssetId, Partition
 from lehr.model.control import Control
 from lehr.model.control_index import ControlIndex
 from lehr.model.decision import Reservation
-from lehr.model.governance import DELETION_BUDGET, OBSERVE_ONLY, DeletionBudget, ObserveOnly
+from lehr.model.governance import DELETION_BUDGET, OBSERVE_ONLY, ROLLOUT_POLICY, DeletionBudget, ObserveOnly
 from lehr.model.incarnation import Incarnation
 from lehr.model.pinning import NO_HOLDS, Holds
 from lehr.model.release import NO_RELEASES, Releases
 from lehr.model.selector import Selector
 from lehr.model.types import Registry
-from lehr.rollouts.policy import NO_POLICIES, ROLLOUT_POLICY, Policies, policies_of
+from lehr.rollouts.policy import NO_POLICIES, Policies, policies_of
 from lehr.sdk.store import Store
 
 _DEFAULT_BUDGET = DeletionBudget()

@@ -13,6 +13,7 @@ from lehr.model.types import AssetType
 
 OBSERVE_ONLY = "lehr.ObserveOnly"
 DELETION_BUDGET = "lehr.DeletionBudget"
+ROLLOUT_POLICY = "lehr.RolloutPolicy"
 
 
 class ObserveOnly(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

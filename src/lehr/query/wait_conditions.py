@@ -12,6 +12,7 @@ from lehr.model.asset import Asset, AssetId, AssetKey
 from lehr.model.attempt import Attempt, Publication
 from lehr.model.content_key import same_content
 from lehr.model.decision import Status
+from lehr.model.governance import ROLLOUT_POLICY
 from lehr.model.incarnation import Incarnation
 from lehr.model.pinning import Holds, Pinning, applied_content, pin
 from lehr.model.reason import Reason
@@ -19,7 +20,7 @@ from lehr.model.release import NO_RELEASES
 from lehr.query.asset_rows import INERT, Row
 from lehr.query.partition_view import Reading
 from lehr.query.run_state import RunState
-from lehr.rollouts.policy import ROLLOUT_POLICY, policies_of
+from lehr.rollouts.policy import policies_of
 from lehr.sdk.store import PrunedError
 
 _SHOWN = 12

@@ -8,11 +8,10 @@ from typing import Annotated, Any, Literal, NamedTuple
 import msgspec
 
 from lehr.model.asset import Asset, AssetId
+from lehr.model.governance import ROLLOUT_POLICY
 from lehr.model.selector import Selector
 from lehr.model.types import AssetType
 from lehr.rollouts.waves import TargetSelection
-
-ROLLOUT_POLICY = "lehr.RolloutPolicy"
 
 Seconds = Annotated[float, msgspec.Meta(gt=0, lt=1e9)]
 

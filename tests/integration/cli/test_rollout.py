@@ -31,11 +31,11 @@ from lehr.model.evidence import (
     Updated,
     Validated,
 )
+from lehr.model.governance import ROLLOUT_POLICY
 from lehr.model.incarnation import Candidate
 from lehr.model.reason import Reason
 from lehr.model.release import Release, ReleaseBasis, ReleaseKind
 from lehr.model.writes import Publish, RecordDecision, WriteReleases
-from lehr.rollouts.policy import ROLLOUT_POLICY
 from lehr.store.sqlite import SqliteStore
 from lehr.strategist.roster import Contents
 from lehr.wiring import registry_of

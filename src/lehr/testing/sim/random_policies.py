@@ -9,7 +9,8 @@ import msgspec
 from lehr.control.messages import CommandRollout
 from lehr.model.asset import AssetId, make_asset
 from lehr.model.evidence import RolloutCommand
-from lehr.rollouts.policy import ROLLOUT_POLICY, RolloutPolicy
+from lehr.model.governance import ROLLOUT_POLICY
+from lehr.rollouts.policy import RolloutPolicy
 from lehr.testing.sim import selectors
 from lehr.testing.sim.dice import Dice
 from lehr.testing.sim.intent import IDS

@@ -22,6 +22,7 @@ from lehr.model.attempt import Attempt, Publication
 from lehr.model.control import Control, ControlKind
 from lehr.model.decision import Decision
 from lehr.model.diff import Goal, Target
+from lehr.model.governance import ROLLOUT_POLICY
 from lehr.model.incarnation import Incarnation
 from lehr.model.merkle import incarnation_digest
 from lehr.model.operation import Operation, Purpose, Result
@@ -46,7 +47,6 @@ from lehr.model.writes import (
     Write,
     WriteReleases,
 )
-from lehr.rollouts.policy import ROLLOUT_POLICY
 from lehr.testing.sim.capacity import CAPACITY
 from lehr.testing.sim.feed_judge import FeedJudge
 from lehr.testing.sim.intent import GUARDED
