@@ -171,18 +171,19 @@ async def _report_waiting(plane: ControlPlane) -> None:
 
 
 class Hangup:
-    """SIGHUP: check the source now. Key files are read at each use anyway."""
+    """SIGHUP: check the source now. Key files are read at each use anyway.
+
+    One that arrives before anything waits for it is not lost.
+    """
 
     def __init__(self) -> None:
-        self._event: asyncio.Event | None = None
+        self._event = asyncio.Event()
 
     def __call__(self) -> None:
-        if self._event is not None:
-            self._event.set()
+        self._event.set()
 
     async def wait(self) -> None:
         """Wait for the next SIGHUP."""
-        self._event = self._event or asyncio.Event()
         await self._event.wait()
         self._event.clear()
 

@@ -47,7 +47,7 @@ class Batches:
         self._places = places
         self._timeout = timeout
         self._requests: list[_Request] = []
-        self._calls: set[asyncio.Task[None]] = set()
+        self._calls: dict[asyncio.Task[None], None] = {}  # ordered: they are cancelled in this order
 
     async def diff(self, target: Target, read: RecordingReader) -> object:
         """The plugin's answer: a diff, an error of its own, or `UNANSWERED`. Needs a `flush`."""
@@ -65,8 +65,8 @@ class Batches:
             requests.pop().answer.set_result(UNANSWERED)
         if requests:
             call = asyncio.create_task(self._call(requests), name=f"diffs of {self._name}")
-            self._calls.add(call)
-            call.add_done_callback(self._calls.discard)
+            self._calls[call] = None
+            call.add_done_callback(lambda call: self._calls.pop(call, None))
 
     async def stop(self) -> None:
         """Give up all calls; they have ended when this returns."""

@@ -132,7 +132,7 @@ class Enforcer:
             runtime, self._listed, self._published, self._wakeups.changed.set
         )
         self._changing = asyncio.Lock()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[asyncio.Task[None], None] = {}  # ordered: they are cancelled in this order
         self._broken = asyncio.Event()
         runtime.metrics.listen(self._metrics_changed)
 
@@ -239,8 +239,8 @@ class Enforcer:
         then: Callable[[asyncio.Task[None]], None],
     ) -> None:
         task = asyncio.create_task(work, name=name)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks[task] = None
+        task.add_done_callback(lambda task: self._tasks.pop(task, None))
         task.add_done_callback(then)
 
     def _push(self, work: Coroutine[None, None, None], name: str) -> None:

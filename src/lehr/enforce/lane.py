@@ -89,7 +89,7 @@ class Lane(Generic[T]):
         self._diffs = asyncio.Semaphore(self.traits.turns)
         self._batches = Batches(plugin, self._diffs, self.traits.diff_timeout)
         self._flushing = False
-        self._workers: set[asyncio.Task[None]] = set()
+        self._workers: dict[asyncio.Task[None], None] = {}  # ordered: they are cancelled in this order
         self._worker_starting = False
         self._stopped = False
         # Turns also wait for checks and commits, so more of them than diffs may be under way.
@@ -117,7 +117,7 @@ class Lane(Generic[T]):
         if len(self._workers) < self._most_workers:
             worker = asyncio.create_task(self._work(), name=f"turns of {type(self.plugin).__name__}")
             worker.add_done_callback(self._broke)
-            self._workers.add(worker)
+            self._workers[worker] = None
             self._worker_starting = True
 
     def hasten(self, item: T) -> None:
@@ -144,7 +144,7 @@ class Lane(Generic[T]):
         finally:
             # Here and not in a callback of the task, which runs later: a caller that queues a turn
             # in between would count on a worker that takes no more.
-            self._workers.discard(worker)
+            self._workers.pop(worker, None)
             self._start_worker()
 
     async def _wait_for(self, coming: asyncio.Task[None]) -> None:
