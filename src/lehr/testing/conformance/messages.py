@@ -41,7 +41,7 @@ def sent(value: T) -> T:
 
 
 def _plain(value: object) -> object:
-    return msgspec.to_builtins(value, builtin_types=(bytes,))
+    return msgspec.to_builtins(value, builtin_types=(bytes,), order="deterministic")  # sets have none
 
 
 class SentPlugin(AssetPlugin):
