@@ -193,9 +193,9 @@ class _Running:
 
     # --- the end of it ----------------------------------------------------------------------
 
-    def _carry_out(self, told: Commanded) -> Step:
-        why = f"{told.actor}: {told.reason}"
-        match told.command:
+    def _carry_out(self, given: Commanded) -> Step:
+        why = f"{given.actor}: {given.reason}"
+        match given.command:
             case RolloutCommand.ROLLBACK:
                 self._go_back(self._rollout.watched, why)
                 return self._end(RolloutEnd.ROLLED_BACK, why, self._wanted())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -18,7 +18,7 @@ from lehr.control.server import CarryOut
 from lehr.enforce.enforcer import Enforcer
 from lehr.model.asset import AssetId, AssetKey
 from lehr.model.decision import Condition
-from lehr.model.writes import LeaseLostError
+from lehr.model.writes import LeaseLostError, Write
 from lehr.testing.sim.generation import InlineGeneration
 from lehr.testing.sim.production import SimulatedPlugin
 from lehr.testing.sim.source import SimulatedSource
@@ -74,7 +74,7 @@ class Process:
         self.name = name
         self.owner = owner
         self.host = Host(name)
-        self.store = SimulatedStore(harness.folder / "state.sqlite", harness.committed)
+        self.store = SimulatedStore(harness.folder / "state.sqlite", self._committed)
         self.store.read_by_watchers = partial(harness.witness.feed.committed, harness.partition)
         self.store.broken = harness.production.broken
         self.store.newest_epoch = lambda: harness.witness.lease.epoch
@@ -110,6 +110,13 @@ class Process:
             store_reading=self.store_reading,
             owner=self.owner,
         )
+
+    def _committed(self, writes: Sequence[Write], answers: Sequence[Any]) -> None:
+        """Have writes judged. An error of a judge is reported: the program would only retry its commit."""
+        try:
+            self.harness.committed(writes, answers)
+        except Exception as error:
+            self.harness.witness.broken("I8", f"a judge broke: {type(error).__name__}: {error}")
 
     @property
     def enforcer(self) -> Enforcer:
