@@ -24,6 +24,7 @@ from lehr.sdk.check import CheckPlugin
 from lehr.sdk.plugin import Fencing, Traits
 from lehr.testing.sim.dice import Dice
 from lehr.testing.sim.generation import InlineGeneration
+from lehr.testing.sim.metrics import MetricWorld
 from lehr.testing.sim.process import Process
 from lehr.testing.sim.production import Production, SimulatedType
 from lehr.testing.sim.source import Files, Repository
@@ -43,6 +44,7 @@ class Harness:
         trace: what happened.
         processes: all control planes there were, oldest first.
         lost: assets that stay in trouble at the end.
+        metrics: answers that monitors get.
         owner: of the machine that enforces, or is to.
         commits, looks: seconds that a commit, or a look at the source, takes at most.
         title: what control planes are called in the trace, before their number.
@@ -84,6 +86,7 @@ class Harness:
         self.production = self.productions(kinds, dice, self.trace, traits.fencing)
         self.production.begins = self.begins
         self.repository = self.repositories(self.trace)
+        self.metrics = MetricWorld()
         self.processes: list[Process] = []
         self.lost: frozenset[str] = frozenset()
         self.owner = OWNER

@@ -19,7 +19,9 @@ from lehr.enforce.enforcer import Enforcer
 from lehr.model.asset import AssetId, AssetKey
 from lehr.model.decision import Condition
 from lehr.model.writes import LeaseLostError, Write
+from lehr.monitoring.looks import Looks
 from lehr.testing.sim.generation import InlineGeneration
+from lehr.testing.sim.metrics import SOURCE, SimulatedMetrics
 from lehr.testing.sim.production import SimulatedPlugin
 from lehr.testing.sim.source import SimulatedSource
 from lehr.testing.sim.store import SimulatedStore
@@ -57,6 +59,7 @@ class Process:
         store: to make it fail.
         plugin: to give hints to.
         generation: to let it dream.
+        metrics: answers its monitors.
         committing: carries out its commits.
         store_reading: carries out its reads of the store.
         gone: True once it has been killed, or could not start.
@@ -81,6 +84,7 @@ class Process:
         self.plugin = SimulatedPlugin(harness.production, harness.clock, harness.traits)
         self.plugin.epoch = lambda: self.store.epoch
         self.generation = InlineGeneration(harness.registry, harness.clock)
+        self.metrics = SimulatedMetrics(harness.metrics, harness.clock)
         self.committing = Slow(harness.clock, lambda: harness.delays(harness.commits), harness.hang)
         self.store_reading = Slow(harness.clock, harness.read_delays, harness.hang)
         self._inbox: _Inbox | None = None
@@ -109,6 +113,7 @@ class Process:
             reading=Slow(harness.clock, lambda: harness.delays(harness.looks)),
             store_reading=self.store_reading,
             owner=self.owner,
+            metrics=Looks({SOURCE: self.metrics}, harness.clock),
         )
 
     def _committed(self, writes: Sequence[Write], answers: Sequence[Any]) -> None:

@@ -16,6 +16,7 @@ from lehr.model.selector import parse_selector
 from lehr.model.writes import Admit, Adopt, Finish, Publish, RecordDecision, WriteReleases
 from lehr.sdk.plugin import Fencing
 from lehr.testing.sim.faults import LookFault, PushFault
+from lehr.testing.sim.metrics import Answers
 
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 _PART = r"\d+(?:\.\d+)?(?:ms|[smhd])"
@@ -147,5 +148,6 @@ ARGUMENTS: dict[str, Argument] = {
     "KIND": _member(ReleaseKind),
     "PUSHFAULT": _member(PushFault),
     "LOOKFAULT": _member(LookFault),
+    "ANSWERS": _member(Answers),
 }
 """By its name in usages."""

@@ -96,6 +96,7 @@ class ScriptHarness(Harness):
         contents: the files of the source.
         held: control planes that are stopped now.
         crashing: when ("before", "after") and at which write the next one to be started dies.
+        turns_shown: turns of a control plane, as `turns` showed them last.
         failures: expectations that did not come true, and rules that were broken.
     """
 
@@ -114,6 +115,7 @@ class ScriptHarness(Harness):
         self.held: list[Process] = []
         self.crashing: tuple[str, type] | None = None
         self.refused = False
+        self.turns_shown: tuple[Process | None, int] = None, 0
         self.strategist = Strategist(self)
         self._extra = extra
         self._let_go: dict[str, str] = {}

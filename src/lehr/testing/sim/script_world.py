@@ -14,6 +14,7 @@ from lehr.query.asset_rows import Row
 from lehr.query.explain import Explanation, explain
 from lehr.sdk.plugin import Fencing
 from lehr.testing.sim.faults import LookFault, PushFault
+from lehr.testing.sim.metrics import Answers
 from lehr.testing.sim.production import on_one_line
 from lehr.testing.sim.script_assets import Entry, read_entries, read_text
 from lehr.testing.sim.script_commands import Command, Output
@@ -144,6 +145,14 @@ async def production(harness: ScriptHarness) -> Output:
     return [f"{id} = {on_one_line(values[id])}" for id in sorted(values)] or ["nothing"]
 
 
+async def turns(harness: ScriptHarness) -> Output:
+    """Show how many turns the control plane has taken since it started, or since the last `turns`."""
+    total = harness.process.enforcer.turns
+    before, harness.turns_shown = harness.turns_shown, (harness.process, total)
+    since = before[1] if before[0] is harness.process else 0
+    return [f"{total - since} turns"]
+
+
 async def judged(harness: ScriptHarness) -> Output:
     """Fail unless everything is as intended and nothing was lost. Every history must end like this
     when nothing goes wrong any more.
@@ -248,6 +257,13 @@ async def unreachable(harness: ScriptHarness) -> None:
     harness.production.unreachable = True
 
 
+async def metric(harness: ScriptHarness, answers: Answers) -> None:
+    """From now on, monitors get such answers from the source `metrics`: an error rate of 0.01 is good, and
+    one of 0.5 is bad. `flapping` is good and bad in turn, `none` has no value, `stale` is an hour old.
+    """
+    harness.metrics.answers = answers
+
+
 async def heal(harness: ScriptHarness, asset: str | None) -> None:
     """Make production healthy again, or one asset."""
     others = harness.production.push_faults.keys() | harness.production.look_faults.keys()
@@ -349,6 +365,7 @@ COMMANDS = (
     Command("expect ASSET STATUS [REASON]", expect),
     Command("why ASSET", why),
     Command("production", production),
+    Command("turns", turns),
     Command("judge", judged),
     Command("connect", connect),
     Command("drift ASSET VALUE", drift),
@@ -362,6 +379,7 @@ COMMANDS = (
     Command("slow push TIME [ASSET]", slow_push),
     Command("slow look TIME ASSET", slow_look),
     Command("unreachable", unreachable),
+    Command("metric ANSWERS", metric),
     Command("heal [ASSET]", heal),
     Command("store fail|unreadable|lag|repair", store),
     Command("damage ASSET", damage),
