@@ -518,7 +518,10 @@ def _purpose(state: State) -> Purpose:
     turn = _turn(state)
     assert turn.content_digest is not None
     view = turn.view
-    purpose = purpose_of(state.ledger, view.goal, view.pinning.content, turn.content_digest)
+    pinning = view.pinning
+    purpose = purpose_of(
+        state.ledger, view.goal, pinning.content, turn.content_digest, taken_back=pinning.taken_back
+    )
     return Purpose.RESTART if purpose is Purpose.REPAIR and view.restart(view.goal) else purpose
 
 

@@ -51,8 +51,9 @@ class Purpose(enum.StrEnum):
     """Why an asset is pushed.
 
     FORWARD: to a goal or content that was not in place before. REPAIR: production has drifted from
-    what was in place. ROLLBACK: to content older than what was in place, because a person pinned it.
-    RESTART: to what is in place, because a person asked to restart it.
+    what was in place. ROLLBACK: to content older than what was in place or was tried, because a person pinned
+    it or a rollout took newer content back. RESTART: to what is in place, because a person asked to restart
+    it.
     """
 
     FORWARD = "forward"
@@ -117,10 +118,19 @@ class LedgerEntry(msgspec.Struct, frozen=True):
     at: Moment
 
 
-def purpose_of(ledger: LedgerEntry | None, goal: Goal, content: int, content_digest: Digest) -> Purpose:
-    """Purpose of a push to `content`, with this digest, when `ledger` is what was in place."""
-    if ledger is None or ledger.goal is not goal:
+def purpose_of(
+    ledger: LedgerEntry | None, goal: Goal, content: int, content_digest: Digest, *, taken_back: bool = False
+) -> Purpose:
+    """Purpose of a push to `content`, with this digest, when `ledger` is what was in place.
+
+    Args:
+        taken_back: a rollout took newer content back. Pushes of that may have failed half-way, of which the
+            ledger has nothing.
+    """
+    if ledger is None:
         return Purpose.FORWARD
+    if ledger.goal is not goal:
+        return Purpose.ROLLBACK if taken_back and content < ledger.content else Purpose.FORWARD
     if ledger.content_digest == content_digest:
-        return Purpose.REPAIR
+        return Purpose.ROLLBACK if taken_back else Purpose.REPAIR
     return Purpose.ROLLBACK if content < ledger.content else Purpose.FORWARD

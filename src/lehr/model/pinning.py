@@ -13,7 +13,7 @@ from lehr.model.asset import Asset, AssetId
 from lehr.model.control import Control, ControlKind
 from lehr.model.diff import Goal
 from lehr.model.operation import LedgerEntry
-from lehr.model.release import Release, Released
+from lehr.model.release import Release, Released, ReleaseKind
 from lehr.model.types import addon_names
 
 SameContent = Callable[[AssetId, int, int], bool]
@@ -62,6 +62,12 @@ class Pinning(msgspec.Struct, frozen=True):
     def restart(self) -> str:
         """The restart that production must have had, as in `Target.restart`."""
         return self.restarts[-1].id if self.restarts else ""
+
+    @property
+    def taken_back(self) -> bool:
+        """Whether a rollout took newer content back."""
+        release = None if self.released is None else self.released.release
+        return release is not None and release.kind is ReleaseKind.ROLLBACK
 
     @property
     def held(self) -> bool:

@@ -42,6 +42,7 @@ from lehr.model.diff import NO_DIFF, Diff, Goal
 from lehr.model.operation import DONE, LedgerEntry, Outcome, Progress, Purpose, Result
 from lehr.model.pinning import Pinning
 from lehr.model.reason import Reason
+from lehr.model.release import Release, ReleaseBasis, Released, ReleaseKind
 from lehr.model.writes import Adopt, Finish, LiftControl, RecordDecision, Refused, Reschedule
 from lehr.testing.virtual import EPOCH
 from tests.unit.enforce.turns import (
@@ -309,6 +310,34 @@ def test_checks_and_admission_know_why_an_asset_is_pushed(
     _, [admission] = after(state, Checked((), "o1"))
     assert isinstance(admission, AskAdmission)
     assert admission.admit.operation.purpose is purpose
+
+
+@pytest.mark.parametrize(
+    ("ledger", "content", "purpose"),
+    [
+        (None, 1, Purpose.FORWARD),
+        (entry(), 2, Purpose.ROLLBACK),  # pushes of newer content have failed, perhaps half-way
+        (entry(content_digest=digest("later")), 1, Purpose.ROLLBACK),
+        (entry(goal=Goal.FENCED, content_digest=digest("later")), 1, Purpose.ROLLBACK),
+        (entry(content_digest=digest("before")), 3, Purpose.FORWARD),
+    ],
+)
+def test_what_a_rollout_takes_back_is_a_rollback(
+    ledger: LedgerEntry | None, content: int, purpose: Purpose
+) -> None:
+    release = Release(
+        id="r1",
+        partition=KEY.partition,
+        asset=KEY.id,
+        target=content,
+        kind=ReleaseKind.ROLLBACK,
+        basis=ReleaseBasis(digest("governance")),
+        at=EPOCH,
+    )
+    seen = view(pinning=Pinning(content, released=Released(KEY.id, release)))
+    _, [asked] = after(State(ledger=ledger), Begin(seen), diffed())
+    assert isinstance(asked, RunChecks)
+    assert asked.purpose is purpose
 
 
 @pytest.mark.parametrize("pushed", [False, True], ids=["found", "after a push"])

@@ -11,7 +11,7 @@ from lehr.model.asset import Asset
 from lehr.model.decision import Decision
 from lehr.model.diff import Goal
 from lehr.model.operation import LedgerEntry
-from lehr.model.release import Release
+from lehr.model.release import Release, ReleaseKind
 from lehr.model.writes import WriteReleases
 
 _NOT_CONTENT = ("lehr.AffectedClusters", "lehr.DependsOn", "lehr.Labels", "lehr.Owner")
@@ -92,6 +92,10 @@ class ReleaseJudge:
         if not self._of.get(id):
             return self._policed(id)
         return not (counting and counting[0].target is None)
+
+    def takes_back(self, id: str) -> bool:
+        """Whether the release of an asset takes newer content back."""
+        return any(item.kind is ReleaseKind.ROLLBACK for item in self.history(id)[-1:])
 
     def base(self, id: str) -> int:
         """The incarnation whose content a governed asset may have; 0 if it may have none."""

@@ -358,12 +358,12 @@ class Witness(WitnessedState):
     def _goes_back(self, of: Operation | Decision, content_digest: Digest) -> bool:
         """Whether this is older content than what is in place: calendars and rate limits never delay it."""
         entry = self.ledger.get(of.asset)
-        return (
-            entry is not None
-            and entry.goal is of.goal
-            and of.content < entry.content
-            and content_digest != entry.content_digest
-        )
+        if entry is None:
+            return False
+        older = of.content < entry.content
+        if self.releases.takes_back(of.asset) and (older or content_digest == entry.content_digest):
+            return True  # also where pushes of the newer content have failed half-way
+        return entry.goal is of.goal and older and content_digest != entry.content_digest
 
     def _delays(self, decision: Decision) -> None:
         """I7: the newer content may be what is broken."""
