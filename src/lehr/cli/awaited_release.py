@@ -16,27 +16,32 @@ if TYPE_CHECKING:
 
 
 def awaited_release(reading: Reading, explanation: Explanation) -> tuple[list[str], dict[str, Any] | None]:
-    """Lines and a document about the release that an asset waits for; nothing if it waits for none."""
-    if explanation.row.reason != Reason.AWAITING_RELEASE:
+    """Lines and a document about the release that an asset waits for; nothing if it waits for none.
+
+    It may be the release of an asset that it depends on.
+    """
+    rows = (explanation.row, *(link.row for link in explanation.chain))
+    id = next((row.id for row in rows if row.reason == Reason.AWAITING_RELEASE), None)
+    if id is None:
         return [], None
     from lehr.cli.rollout.current import rollouts_of
     from lehr.query.asset_rows import known_asset
 
     rollouts = rollouts_of(reading)
-    asset, _came_with = known_asset(reading, explanation.row.id)
+    asset, _came_with = known_asset(reading, id)
     awaited = None if rollouts is None else rollouts.awaited_by(asset)
     if awaited is None:
         return [], None
-    return list(_lines(awaited, reading)), _document(awaited)
+    return list(_lines(awaited, reading, of=explanation.row.id)), _document(awaited)
 
 
-def _lines(awaited: AwaitedRelease, reading: Reading) -> Iterator[str]:
-    status = awaited.status
+def _lines(awaited: AwaitedRelease, reading: Reading, of: str) -> Iterator[str]:
+    status, it = awaited.status, "it" if awaited.asset == of else awaited.asset
     if status is None:
-        yield "  release    no rollout policy governs it any more, so nothing newer is released to it"
+        yield f"  release    no rollout policy governs {it} any more, so nothing newer is released to it"
         yield f"  unblock    `lehr rollout release {awaited.asset} --reason TEXT` lets it follow intent again"
         return
-    yield f"  release    {terminal.printable(_of_policy(awaited, status, reading))}"
+    yield f"  release    {terminal.printable(_of_policy(awaited, status, reading, it))}"
     if status.waits_for:
         yield f"  waits for  {terminal.printable(status.waits_for)}"
     if status.until is not None:
@@ -46,7 +51,7 @@ def _lines(awaited: AwaitedRelease, reading: Reading) -> Iterator[str]:
     yield f"  see        `lehr rollout show {status.policy}`"
 
 
-def _of_policy(awaited: AwaitedRelease, status: RolloutStatus, reading: Reading) -> str:
+def _of_policy(awaited: AwaitedRelease, status: RolloutStatus, reading: Reading, it: str) -> str:
     from lehr.cli.rollout.text import headline
 
     if not status.target:
@@ -55,8 +60,8 @@ def _of_policy(awaited: AwaitedRelease, status: RolloutStatus, reading: Reading)
     target = f"rollout of {status.policy} to {reading.partition}@{status.target}{wave}"
     unit = awaited.unit
     if unit is None:
-        return f"{target}; it does not take part"
-    of = "it" if unit.id == awaited.asset else f"its unit {unit.id}"
+        return f"{target}; {it} does not take part"
+    of = it if unit.id == awaited.asset else f"{'its unit' if it == 'it' else 'unit'} {unit.id}"
     return f"{target}; {of} is {unit.state}" + (f": {unit.why}" if unit.why else "")
 
 

@@ -90,6 +90,16 @@ class Neighbours:
         applied = 0 if slot is None else applied_content(slot.state.ledger, newest)
         return pin(newest, governing, holds, applied=applied, same=self.lookups.same_content).content
 
+    def awaits_release(self, id: AssetId, sequence: int, as_of: AsOf) -> bool:
+        """Whether the release of an asset kept it, in its last turn, from the content of `sequence`."""
+        slot = self._slots.get(id)
+        if slot is None or not slot.held_at:
+            return False
+        newest = self.asset(id, as_of.sequence)
+        if newest is None or as_of.holds(newest).released is None:
+            return False
+        return not self.lookups.same_content(id, slot.held_at, sequence)
+
     async def look(
         self, id: AssetId, sequence: int, as_of: AsOf, *, settled: bool = False, needed: bool = False
     ) -> tuple[Diff, Digest | None] | None:

@@ -142,14 +142,14 @@ class TurnCheckReader:
             self._on_look(id)
             look = self._neighbours.look
             as_of = self._as_of
-            found = await look(id, sequence, as_of, settled=settled, needed=self._stays)
+            found = await look(id, at := sequence, as_of, settled=settled, needed=self._stays)
             if found is None:
                 # It is newer than the incarnation that a pin keeps the asset of the push at.
-                found = await look(id, await self._content_of(id), as_of, needed=self._stays)
+                found = await look(id, at := await self._content_of(id), as_of, needed=self._stays)
             if found is None:
-                found = await look(id, governing, as_of, needed=self._stays)
+                found = await look(id, at := governing, as_of, needed=self._stays)
             self._looked[asked] = None if found is None else found[0]
-            if found is not None and not found[0].empty:
+            if found is not None and not found[0].empty and not await self._awaits_release(id, at):
                 self._on_difference(id)
             # A check that lets a push go although another is under way does not rely on the end of
             # that push.
@@ -162,6 +162,11 @@ class TurnCheckReader:
         self.others[id] = None
         content_of = self._neighbours.content_of
         return await self._lookups.run(partial(content_of, id, self._view.governing, self._holds_over))
+
+    async def _awaits_release(self, id: AssetId, sequence: int) -> bool:
+        """Whether another asset waits for its release to the content of `sequence`: then it must differ."""
+        awaits_release = self._neighbours.awaits_release
+        return await self._lookups.run(partial(awaits_release, id, sequence, self._as_of))
 
     async def look_at(self, ids: Iterable[AssetId]) -> None:
         # An asset that cannot be compared fails in the check that needs it.
