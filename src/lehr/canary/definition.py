@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from typing import Annotated, Literal
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Annotated, Literal, NamedTuple
 
 import msgspec
 
@@ -110,6 +110,34 @@ def columns_of(metric: Metric, counters: Sequence[str]) -> Columns:
     found = buckets(counters).get(name, {})
     below = found.get(above, f"{name}_le_{above:g}")
     return Columns(metric.of or _all_observations(name, counters), below=below)
+
+
+class MetricProblem(NamedTuple):
+    """A problem of a metric that its type allows.
+
+    Attributes:
+        number: of the metric, from 0.
+    """
+
+    number: int
+    what: str
+    fix: str
+
+
+def problems_of(metrics: Sequence[Metric]) -> Iterator[MetricProblem]:
+    """All problems of metrics that are judged together."""
+    names: set[str] = set()
+    for number, metric in enumerate(metrics):
+        what = f"metric `{metric.name}`"
+        if metric.name in names:
+            yield MetricProblem(number, f"there are two metrics `{metric.name}`", "rename one")
+        names.add(metric.name)
+        if (metric.events is None) == (metric.histogram is None):
+            fix = "write `events` to count events, or `histogram` and `above` to count slow requests"
+            yield MetricProblem(number, f"{what} needs either `events` or `histogram`", fix)
+        elif (metric.histogram is None) != (metric.above is None):
+            fix = "name a bound of the histogram, such as `above: 0.25`"
+            yield MetricProblem(number, f"{what} needs `above` if it has `histogram`", fix)
 
 
 def buckets(counters: Iterable[str]) -> dict[str, dict[float, str]]:

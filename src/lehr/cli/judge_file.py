@@ -16,6 +16,7 @@ from lehr.canary.definition import (
     columns_of,
     default_metrics,
     is_bucket,
+    problems_of,
 )
 from lehr.cli.typed_file import FileType, read_typed
 from lehr.generate.typing.problems import did_you_mean, quoted
@@ -41,26 +42,11 @@ def read_judge(file: str, content: bytes) -> tuple[JudgeFile | None, list[Diagno
         return None, problems
     judge, document = read
     places = tuple(document.position(pointer(("metrics", index))) for index in range(len(judge.metrics)))
-    found = JudgeFile(judge, places)
-    problems = list(_metric_problems(found))
-    return (None if problems else found), problems
-
-
-def _metric_problems(file: JudgeFile) -> Iterator[Diagnostic]:
-    names: set[str] = set()
-    for metric, at in zip(file.judge.metrics, file.places, strict=True):
-        what = f"metric {quoted(metric.name)}"
-        if metric.name in names:
-            yield file_problem(
-                "CAN010", at, what=f"there are two metrics {quoted(metric.name)}", fix="rename one"
-            )
-        names.add(metric.name)
-        if (metric.events is None) == (metric.histogram is None):
-            fix = "write `events` to count events, or `histogram` and `above` to count slow requests"
-            yield file_problem("CAN010", at, what=f"{what} needs either `events` or `histogram`", fix=fix)
-        elif (metric.histogram is None) != (metric.above is None):
-            fix = "name a bound of the histogram, such as `above: 0.25`"
-            yield file_problem("CAN010", at, what=f"{what} needs `above` if it has `histogram`", fix=fix)
+    problems = [
+        file_problem("CAN010", places[problem.number], what=problem.what, fix=problem.fix)
+        for problem in problems_of(judge.metrics)
+    ]
+    return (None if problems else JudgeFile(judge, places)), problems
 
 
 def counter_problems(recording: str, file: JudgeFile, counters: Sequence[str]) -> Iterator[Diagnostic]:

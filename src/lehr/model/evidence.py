@@ -59,16 +59,32 @@ class Updated(msgspec.Struct, frozen=True, tag="updated", tag_field="fact"):
 
     Attributes:
         before: the incarnation whose content each asset had until then; 0 for one that had none.
+        wave: the wave under way, from 1; 0 if the selection has none.
     """
 
     units: tuple[str, ...]
     before: dict[AssetId, int]
+    wave: int = 0
 
 
 class Withdrawn(msgspec.Struct, frozen=True, tag="withdrawn", tag_field="fact"):
     """Releases of units of which no push had begun were withdrawn, in the same write."""
 
     units: tuple[str, ...]
+
+
+class MetricLook(msgspec.Struct, frozen=True, array_like=True):
+    """The finding of a metric of a unit.
+
+    Attributes:
+        good: None if that is not known, as without an answer.
+        value: what the source answered, of the series that is furthest from good.
+        why: it is not good.
+    """
+
+    good: bool | None
+    value: float | bool | None = None
+    why: str = ""
 
 
 class UnitLook(msgspec.Struct, frozen=True, array_like=True):
@@ -80,6 +96,8 @@ class UnitLook(msgspec.Struct, frozen=True, array_like=True):
         watched: seconds for which it was looked at so far.
         bad_in_a_row: looks in a row at which it was bad.
         why: it is not good.
+        settled: seconds since its pushes have ended, by the looks at it; None before.
+        metrics: what was found for each metric, at the last look at which they were measured.
     """
 
     good: bool | None
@@ -87,12 +105,44 @@ class UnitLook(msgspec.Struct, frozen=True, array_like=True):
     watched: Exposure = 0.0
     bad_in_a_row: int = 0
     why: str = ""
+    settled: Exposure | None = None
+    metrics: dict[str, MetricLook] = {}
+
+
+class CounterSample(msgspec.Struct, frozen=True, array_like=True):
+    """The counters of one replica.
+
+    Attributes:
+        canary: whether its unit has the new content.
+        replica: a name that no other replica of the unit has.
+        values: since the replica began to count, by the name of the counter. Absent where they are not known.
+    """
+
+    canary: bool
+    unit: str
+    replica: str
+    values: dict[str, float]
 
 
 class Looked(msgspec.Struct, frozen=True, tag="looked", tag_field="fact"):
     """Units under observation were looked at."""
 
     units: dict[str, UnitLook]
+
+
+class Counted(msgspec.Struct, frozen=True, tag="counted", tag_field="fact"):
+    """The counters of a cohort, and of units that do not have the content yet, were read.
+
+    Attributes:
+        cohort: units that were updated in one wave; the first is 1.
+        at: seconds that increase from one to the next, by a clock that does not jump.
+        missing: why the counters of some units are not known.
+    """
+
+    cohort: int
+    at: Exposure
+    samples: tuple[CounterSample, ...]
+    missing: str = ""
 
 
 class Validated(msgspec.Struct, frozen=True, tag="validated", tag_field="fact"):
@@ -136,7 +186,7 @@ class Ended(msgspec.Struct, frozen=True, tag="ended", tag_field="fact"):
     quarantined: dict[AssetId, Digest] = {}
 
 
-Fact = Begun | Updated | Withdrawn | Looked | Validated | Failed | WentBack | Commanded | Ended
+Fact = Begun | Updated | Withdrawn | Looked | Counted | Validated | Failed | WentBack | Commanded | Ended
 
 
 class Evidence(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

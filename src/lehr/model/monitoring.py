@@ -147,6 +147,22 @@ def reading_of(question: Question, found: Sequence[Sample] | MetricError, now: f
         return _reading(question, now, error.cause, error.message)
 
 
+def number_of(question: Question, sample: Sample, now: float) -> float:
+    """The value of a sample of a counter, if it can be used at `now`, in wall-clock seconds.
+
+    Raises:
+        MetricError: it is too old, or is not a number that a counter can have.
+    """
+    _require_fresh(question, sample, now)
+    value = sample.value
+    of = f" of {sample.name}" if sample.name else ""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not _is_finite(value):
+        raise MetricError(Cause.NOT_A_NUMBER, f"the value{of} is not a finite number")
+    if value < 0:
+        raise MetricError(Cause.NOT_A_NUMBER, f"the value{of} is negative, which no counter is")
+    return float(value)
+
+
 def _reading(
     question: Question, now: float, cause: Cause, message: str, sample: Sample | None = None
 ) -> Reading:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from lehr.base.clock import Clock
 from lehr.base.log import Log
@@ -13,6 +13,7 @@ from lehr.model.monitoring import (
     MetricHistory,
     Question,
     Reading,
+    Sample,
     after,
     hold_of,
     reading_of,
@@ -108,32 +109,32 @@ class Looks:
         return False
 
     async def _look(self, question: Question) -> Reading:
-        source = self._sources.get(question.source)
         try:
-            if source is None:
-                raise MetricError(Cause.NO_SOURCE, f"no metric source {question.source} is configured")
-            async with asyncio.timeout(source.timeout):
-                found = tuple(await source.ask(question))
-            return reading_of(question, found, self._clock.now())
+            return reading_of(question, await self.ask(question), self._clock.now())
         except MetricError as error:
             return reading_of(question, error, self._clock.now())
+
+    async def ask(self, question: Question) -> Sequence[Sample]:
+        source = self._sources.get(question.source)
+        if source is None:
+            raise MetricError(Cause.NO_SOURCE, f"no metric source {question.source} is configured")
+        try:
+            async with asyncio.timeout(source.timeout):
+                found = tuple(await source.ask(question))
+            if any(not isinstance(sample, Sample) for sample in found):
+                raise TypeError("an answer has something else than samples")
+            return found
+        except MetricError:
+            raise
         except TimeoutError:
-            assert source is not None
-            late = MetricError(Cause.TIMEOUT, f"no answer within {source.timeout:g}s")
-            return reading_of(question, late, self._clock.now())
+            raise MetricError(Cause.TIMEOUT, f"no answer within {source.timeout:g}s") from None
         except asyncio.CancelledError as error:
             task = asyncio.current_task()
             if task is None or task.cancelling():
                 raise
-            return self._failed(question, error)
+            raise _failed(question, error) from None
         except Exception as error:
-            return self._failed(question, error)
-
-    def _failed(self, question: Question, error: BaseException) -> Reading:
-        # Without its message, which may have a credential.
-        log.error("a metric source failed", source=question.source, error=type(error).__name__)
-        failed = MetricError(Cause.FAILED, f"the source failed: {type(error).__name__}")
-        return reading_of(question, failed, self._clock.now())
+            raise _failed(question, error) from None
 
     def _notice(self, question: Question, before: MetricHistory | None, history: MetricHistory) -> None:
         held = None if before is None else hold_of(question, before, before.last.at)
@@ -154,3 +155,9 @@ class Looks:
             await asyncio.wait(tasks, timeout=_CLOSE_SECONDS)
         for source in self._sources.values():
             await source.close()
+
+
+def _failed(question: Question, error: BaseException) -> MetricError:
+    # Without its message, which may have a credential.
+    log.error("a metric source failed", source=question.source, error=type(error).__name__)
+    return MetricError(Cause.FAILED, f"the source failed: {type(error).__name__}")

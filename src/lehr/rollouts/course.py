@@ -12,6 +12,7 @@ from lehr.model.asset import AssetId
 from lehr.model.evidence import (
     Begun,
     Commanded,
+    Counted,
     Ended,
     Evidence,
     Fact,
@@ -35,6 +36,9 @@ class Rollout(msgspec.Struct, frozen=True):
         updated: since when each unit is released to the target.
         before: the incarnation whose content each asset of these units had; 0 for one that had none.
         looks: how each of them was when it was looked at last.
+        wave: the wave in which units were released last.
+        cohorts: the cohort of each of them, from 1: another one begins when another wave does.
+        counted: the counters of the newest cohort that was counted.
         validated: since when each of them is known to be good.
         promoted: units that a person has declared good enough.
         went_back: units that were released to what they had before.
@@ -50,6 +54,9 @@ class Rollout(msgspec.Struct, frozen=True):
     updated: dict[str, float] = {}
     before: dict[AssetId, int] = {}
     looks: dict[str, UnitLook] = {}
+    wave: int = 0
+    cohorts: dict[str, int] = {}
+    counted: tuple[Counted, ...] = ()
     validated: dict[str, float] = {}
     promoted: frozenset[str] = frozenset()
     went_back: frozenset[str] = frozenset()
@@ -63,6 +70,11 @@ class Rollout(msgspec.Struct, frozen=True):
     def watched(self) -> list[str]:
         """The units that have the content, in the order in which they got it."""
         return [unit for unit in self.updated if unit not in self.went_back]
+
+    @property
+    def newest_cohort(self) -> int:
+        """The cohort that began last; 0 before the first."""
+        return max(self.cohorts.values(), default=0)
 
 
 class Course(msgspec.Struct, frozen=True):
@@ -113,12 +125,19 @@ def _moved(last: Rollout, fact: Fact, at: float) -> Rollout:
     match fact:
         case Updated():
             updated = {**last.updated, **{unit: at for unit in fact.units if unit not in last.updated}}
-            return replace(last, updated=updated, before={**fact.before, **last.before})
+            before = {**fact.before, **last.before}
+            cohort = last.newest_cohort + (fact.wave != last.wave or not last.updated)
+            cohorts = {**dict.fromkeys(fact.units, cohort), **last.cohorts}
+            return replace(last, updated=updated, before=before, wave=fact.wave, cohorts=cohorts)
         case Withdrawn():
             updated = {unit: since for unit, since in last.updated.items() if unit not in fact.units}
-            return replace(last, updated=updated)
+            cohorts = {unit: cohort for unit, cohort in last.cohorts.items() if unit not in fact.units}
+            return replace(last, updated=updated, cohorts=cohorts)
         case Looked():
             return replace(last, looks={**last.looks, **fact.units})
+        case Counted():
+            same = last.counted and last.counted[-1].cohort == fact.cohort
+            return replace(last, counted=(*last.counted, fact) if same else (fact,))
         case Validated():
             return replace(last, validated={**last.validated, **dict.fromkeys(fact.units, at)})
         case WentBack():

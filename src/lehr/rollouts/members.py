@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
@@ -77,3 +77,9 @@ def units_of(members: Iterable[Member]) -> Units:
     for member in members:
         found.setdefault(member.unit, []).append(member)
     return found
+
+
+def common_labels(members: Sequence[Member]) -> dict[str, str]:
+    """The labels that all members of a unit share."""
+    shared = set(members[0].labels.items()).intersection(*(item.labels.items() for item in members[1:]))
+    return dict(sorted(shared))

@@ -15,31 +15,26 @@ from lehr.model.evidence import (
     Ended,
     Fact,
     Failed,
-    Looked,
     RolloutCommand,
     RolloutEnd,
-    UnitLook,
     Updated,
-    Validated,
     WentBack,
     Withdrawn,
 )
 from lehr.model.release import ReleaseKind
 from lehr.rollouts.course import Course, Rollout, after
-from lehr.rollouts.members import Member, Units, units_of
-from lehr.rollouts.policy import RolloutPolicy, Validation
+from lehr.rollouts.measuring import Ask, Findings
+from lehr.rollouts.members import Member, Units, common_labels, units_of
+from lehr.rollouts.observing import observe
+from lehr.rollouts.policy import RolloutPolicy
 from lehr.rollouts.selection import Selection, select
 from lehr.rollouts.services import UNANSWERED, Answer, nothing, question_of
 from lehr.rollouts.story import in_words
 from lehr.rollouts.units import Unit
+from lehr.rollouts.verdicts import Verdicts
 from lehr.sdk.target_selection import SelectionQuestion
 
 _BASELINES_AT_ONCE = 1000
-_REMEMBERED_EVERY = 60.0
-"""Seconds after which looks are written down at which nothing is known of any unit."""
-
-_LONGEST_GAP = 2.0
-"""Of the time since the last look, so many times the usual distance count at most."""
 
 
 class Grant(NamedTuple):
@@ -60,6 +55,7 @@ class Step(msgspec.Struct, frozen=True):
         selection: the answer of target selection, if it was asked.
         again_in: seconds after which time alone changes the answer; None if it does not.
         question: for the selection of the policy, if that is not one of Lehr's.
+        asks: questions to answer for the next look. It is made once there are findings.
     """
 
     rollout: str = ""
@@ -70,6 +66,7 @@ class Step(msgspec.Struct, frozen=True):
     selection: Selection | None = None
     again_in: float | None = None
     question: SelectionQuestion | None = None
+    asks: tuple[Ask, ...] = ()
 
     @property
     def writes(self) -> bool:
@@ -87,6 +84,8 @@ def plan(
     since_look: float | None,
     new_id: str,
     answer: Answer | None = None,
+    findings: Findings | None = None,
+    verdicts: Verdicts | None = None,
 ) -> Step:
     """The next step of a policy's rollout.
 
@@ -98,6 +97,8 @@ def plan(
             process has made none. Time without looks is not exposure.
         new_id: of a rollout that begins now.
         answer: of the policy's selection, if that is not one of Lehr's and has answered.
+        findings: what was measured for the next look; None if nothing was.
+        verdicts: remembers verdicts on canaries, which saves time.
 
     Raises:
         ValueError: the target selection has no answer.
@@ -111,7 +112,8 @@ def plan(
     running = course.running
     if running is None:
         return _begin(policy, course, members, newest, new_id)
-    return _Running(policy, course, running, members, newest, now, answer).step(since_look)
+    asked = _Asked(answer, findings, Verdicts() if verdicts is None else verdicts)
+    return _Running(policy, course, running, members, newest, now, asked).step(since_look)
 
 
 def _begin(policy: RolloutPolicy, course: Course, members: Sequence[Member], newest: int, id: str) -> Step:
@@ -133,6 +135,14 @@ def _begin(policy: RolloutPolicy, course: Course, members: Sequence[Member], new
     return Step(id, (Begun(newest),))
 
 
+class _Asked(NamedTuple):
+    """Answers from elsewhere, as in `plan`."""
+
+    selection: Answer | None
+    findings: Findings | None
+    verdicts: Verdicts
+
+
 class _Running:
     """One step of a rollout under way. Each fact counts for what comes after it in the same step."""
 
@@ -144,11 +154,13 @@ class _Running:
         members: Sequence[Member],
         newest: int,
         now: float,
-        answer: Answer | None,
+        asked: _Asked,
     ) -> None:
         self._policy = policy
-        self._answer = answer
+        self._asked = asked
         self._question: SelectionQuestion | None = None
+        self._asks: tuple[Ask, ...] = ()
+        self._late = ""
         self._course = course
         self._id = running.id
         self._units: Units = units_of(members)
@@ -171,7 +183,7 @@ class _Running:
         self, hold: str = "", selection: Selection | None = None, again_in: float | None = None
     ) -> Step:
         facts, grants, withdrawn = tuple(self._facts), tuple(self._grants), tuple(self._withdrawn)
-        return Step(self._id, facts, grants, withdrawn, hold, selection, again_in, self._question)
+        return Step(self._id, facts, grants, withdrawn, hold, selection, again_in, self._question, self._asks)
 
     def _end(self, how: RolloutEnd, why: str, quarantined: Mapping[AssetId, Digest] | None = None) -> Step:
         self._know(Ended(how, why, dict(quarantined or {})))
@@ -282,40 +294,15 @@ class _Running:
     # --- looking ----------------------------------------------------------------------------
 
     def _look(self, since_look: float | None) -> float | None:
-        """Look at updated units. Returns the seconds until the next look; None without any."""
-        validation, rollout = self._policy.validation, self._rollout
-        since = 0.0 if since_look is None else since_look
-        due = since_look is None or since >= validation.look_every
-        longest = _LONGEST_GAP * validation.look_every
-        before, units = rollout.looks, [id for id in rollout.watched if id in self._units]
-        looks = {id: looked(before.get(id), self._units[id], since, longest, due) for id in units}
-        if not looks:
-            return None
-        nothing = all(look.good is None for look in looks.values()) and since < _REMEMBERED_EVERY
-        if any(_is_news(before.get(unit), look, due and not nothing) for unit, look in looks.items()):
-            self._know(Looked(looks))
-        good = [unit for unit, look in looks.items() if look.good and unit not in rollout.validated]
-        if good:
-            self._know(Validated(tuple(good)))
-        self._find_failure(looks, validation)
-        return validation.look_every if due or since_look is None else validation.look_every - since_look
-
-    def _find_failure(self, looks: Mapping[str, UnitLook], validation: Validation) -> None:
-        rollout = self._rollout
-        if rollout.failure is not None:
-            return
-        for unit, look in looks.items():
-            if unit in rollout.promoted:
-                continue
-            if look.bad_in_a_row >= validation.bad_looks:
-                self._know(Failed(unit, look.why))
-                return
-            if self._is_late(unit, look) and validation.at_deadline == "fail":
-                self._know(Failed(unit, f"it was not good within {validation.deadline:g} s: {look.why}"))
-                return
-
-    def _is_late(self, unit: str, look: UnitLook) -> bool:
-        return unit not in self._rollout.validated and look.watched >= self._policy.validation.deadline
+        """Look at updated units. Returns the seconds until the next look; None if it waits for no time."""
+        asked = self._asked
+        seen = observe(
+            self._policy, self._rollout, self._units, self._now, since_look, asked.findings, asked.verdicts
+        )
+        for fact in seen.facts:
+            self._know(fact)
+        self._asks, self._late = seen.asks, seen.late
+        return seen.look_in
 
     # --- updating ---------------------------------------------------------------------------
 
@@ -334,8 +321,8 @@ class _Running:
         if chosen.done:
             return self._end(RolloutEnd.COMPLETED, "every unit has it, and is good")
         if chosen.update:
-            self._release(chosen.update)
-        hold = chosen.hold or self._late()
+            self._release(chosen.update, chosen.wave)
+        hold = chosen.hold or self._late
         soaked_in = None if chosen.ask_again_at is None else chosen.ask_again_at - self._now
         waits = [seconds for seconds in (look_in, soaked_in) if seconds is not None]
         return self._done(hold, chosen, min(waits, default=None))
@@ -348,16 +335,8 @@ class _Running:
         self._question = question_of(
             units, self._now, at_most=selection.at_most, new=selection.new, settings=by.settings
         )
-        found = None if self._answer is None else self._answer.to(self._question)
+        found = None if self._asked.selection is None else self._asked.selection.to(self._question)
         return found or nothing(self._question, UNANSWERED)
-
-    def _late(self) -> str:
-        late = [
-            f"{unit} is not good after {self._policy.validation.deadline:g} s: {look.why}"
-            for unit, look in self._rollout.looks.items()
-            if unit not in self._rollout.went_back and self._is_late(unit, look)
-        ]
-        return "; ".join(late)
 
     def _taking_part(self) -> dict[str, Unit]:
         """The units that have the content, and those that are still to get it."""
@@ -383,10 +362,10 @@ class _Running:
     def _pending(self, taking_part: Mapping[str, Unit]) -> bool:
         return any(not unit.updated for unit in taking_part.values())
 
-    def _release(self, units: Iterable[str]) -> None:
+    def _release(self, units: Iterable[str], wave: int) -> None:
         """Release units to the target. Turndowns wait for the others of their unit, if there are any."""
         members = [item for unit in units for item in self._first_of(self._units[unit])]
-        self._grant(tuple(units), members)
+        self._grant(tuple(units), members, wave)
 
     def _first_of(self, members: Sequence[Member]) -> list[Member]:
         wanting = [item for item in members if item.wants_target]
@@ -402,48 +381,9 @@ class _Running:
             if (found := [item for item in self._units.get(unit, ()) if item.leaves and item.wants_target])
         }
         if leaving:
-            self._grant(tuple(leaving), [item for found in leaving.values() for item in found])
+            self._grant(tuple(leaving), [item for found in leaving.values() for item in found], rollout.wave)
 
-    def _grant(self, units: tuple[str, ...], members: Sequence[Member]) -> None:
+    def _grant(self, units: tuple[str, ...], members: Sequence[Member], wave: int) -> None:
         target = self._rollout.target
         self._grants += [Grant(item.id, target, ReleaseKind.FORWARD) for item in members]
-        self._know(Updated(units, {item.id: item.released_at for item in members}))
-
-
-def common_labels(members: Sequence[Member]) -> dict[str, str]:
-    """The labels that all members of a unit share."""
-    shared = set(members[0].labels.items()).intersection(*(item.labels.items() for item in members[1:]))
-    return dict(sorted(shared))
-
-
-def looked(
-    before: UnitLook | None, members: Sequence[Member], since: float, longest: float, due: bool
-) -> UnitLook:
-    """How a unit is now, after it was looked at `since` seconds ago.
-
-    Only time between two good looks is exposure, and of that no more than `longest`. Bad looks count once for
-    each regular look.
-    """
-    before = UnitLook(None) if before is None else before
-    good, why = _state_of(members)
-    exposed = before.exposure + (min(since, longest) if good and before.good else 0.0)
-    bad = 0 if good else before.bad_in_a_row + (good is False and due)
-    return UnitLook(good, exposed, before.watched + since, bad, why)
-
-
-def _state_of(members: Sequence[Member]) -> tuple[bool | None, str]:
-    for item in members:
-        if item.good is False:
-            return False, _of(item, item.why)
-    for item in members:
-        if not item.reached or item.good is None:
-            return None, _of(item, item.why or "the new content is not there yet")
-    return (True, "") if members else (None, "it has no assets any more")
-
-
-def _of(item: Member, what: str) -> str:
-    return what if item.id == item.unit else f"{item.id}: {what}"
-
-
-def _is_news(before: UnitLook | None, now: UnitLook, due: bool) -> bool:
-    return before is None or due or before.good is not now.good
+        self._know(Updated(units, {item.id: item.released_at for item in members}, wave))

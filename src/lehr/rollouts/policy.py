@@ -11,8 +11,10 @@ from lehr.model.asset import Asset, AssetId
 from lehr.model.governance import ROLLOUT_POLICY
 from lehr.model.selector import Selector
 from lehr.model.types import AssetType
+from lehr.rollouts.metrics import CanaryAnalysis, PolicyMetric
 from lehr.rollouts.waves import TargetSelection
 
+MetricName = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
 Seconds = Annotated[float, msgspec.Meta(gt=0, lt=1e9)]
 
 
@@ -24,12 +26,19 @@ class Validation(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
         bad_looks: looks in a row at which a unit is bad before its content fails.
         deadline: seconds after its release by which a unit has to be good.
         at_deadline: whether content that is not good by then fails, or waits for a person.
+        metrics: by name. All must be good for a unit to be good. A value that is missing is neither good nor
+            bad: the unit waits.
+        canary: compares the units of each wave with those that are still to be updated. Units are only
+            validated once it passes, and the content fails as soon as it fails. Once no unit is left to
+            compare with, metrics alone decide.
     """
 
     look_every: Seconds = 10.0
     bad_looks: Annotated[int, msgspec.Meta(ge=1)] = 3
     deadline: Seconds = 3600.0
     at_deadline: Literal["fail", "hold"] = "hold"
+    metrics: dict[MetricName, PolicyMetric] = {}
+    canary: CanaryAnalysis | None = None
 
 
 class SelectedBy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):

@@ -13,8 +13,9 @@ from lehr.base.text import listed
 from lehr.model.asset import AssetId
 from lehr.model.evidence import Begun, Evidence, RolloutCommand, UnitLook
 from lehr.rollouts.course import Course, Rollout, after
+from lehr.rollouts.looking import looked
 from lehr.rollouts.members import Member, units_of
-from lehr.rollouts.plan import Step, looked, plan
+from lehr.rollouts.plan import Step, plan
 from lehr.rollouts.policy import Policy
 from lehr.rollouts.services import UNANSWERED
 
@@ -217,7 +218,7 @@ def _decided(policy: Policy, course: Course, members: Sequence[Member], newest: 
 
 def _unheld(running: Rollout) -> Rollout:
     """The rollout without what holds it, so that the selection answers which wave is under way."""
-    looks = {unit: UnitLook(look.good, look.exposure) for unit, look in running.looks.items()}
+    looks = {unit: replace(look, watched=0.0, bad_in_a_row=0) for unit, look in running.looks.items()}
     return replace(running, paused=None, asked=None, failure=None, looks=looks)
 
 

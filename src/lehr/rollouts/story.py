@@ -6,6 +6,7 @@ from lehr.base.text import listed
 from lehr.model.evidence import (
     Begun,
     Commanded,
+    Counted,
     Ended,
     Fact,
     Failed,
@@ -59,5 +60,5 @@ def in_words(fact: Fact) -> str:
             return f"{told}: {fact.reason}" if fact.reason else told
         case Ended():
             return f"{_ENDS[fact.how]}: {fact.why}" if fact.why else _ENDS[fact.how]
-        case Looked():
+        case Looked() | Counted():
             return ""

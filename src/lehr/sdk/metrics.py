@@ -14,7 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from lehr.model.monitoring import MetricHistory, Question, Sample
+from lehr.model.monitoring import Cause, MetricError, MetricHistory, Question, Sample
 
 
 class MetricSource(ABC):
@@ -36,7 +36,15 @@ class MetricSource(ABC):
 
 
 class Metrics(Protocol):
-    """Looks at questions again and again. Implementation: `lehr.monitoring.looks.Looks`."""
+    """Asks questions, once or again and again. Implementation: `lehr.monitoring.looks.Looks`."""
+
+    async def ask(self, question: Question) -> Sequence[Sample]:
+        """The values now, or the alerts that fire now. Ends within the timeout of the source.
+
+        Raises:
+            MetricError: there is no usable answer.
+        """
+        ...
 
     async def history(self, question: Question) -> MetricHistory | None:
         """The findings of the looks at a question; None before its first look has ended.
@@ -56,6 +64,9 @@ class Metrics(Protocol):
 
 class NoMetrics:
     """Asks nothing: for programs without sources, and for tests."""
+
+    async def ask(self, question: Question) -> Sequence[Sample]:
+        raise MetricError(Cause.NO_SOURCE, f"no metric source {question.source} is configured")
 
     async def history(self, question: Question) -> MetricHistory | None:
         return None

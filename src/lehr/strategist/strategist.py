@@ -15,8 +15,10 @@ from lehr.model.evidence import Looked
 from lehr.model.writes import LeaseLostError, Refused, WriteReleases
 from lehr.rollouts.plan import Step, plan
 from lehr.rollouts.policy import Policy
+from lehr.rollouts.verdicts import Verdicts
 from lehr.sdk.runtime import Runtime
 from lehr.strategist.courses import Courses
+from lehr.strategist.measurements import Measurements
 from lehr.strategist.releasing import write_of
 from lehr.strategist.roster import Roster
 from lehr.strategist.selections import AskedSelections, earliest
@@ -48,6 +50,8 @@ class Strategist:
         self._woken = asyncio.Event()
         self._troubled: set[AssetId] = set()
         self._selections = AskedSelections(runtime.clock, runtime.selections, self.wake)
+        self._measurements = Measurements(runtime.metrics, self.wake)
+        self._verdicts = Verdicts()
 
     def wake(self) -> None:
         """A person's command was written."""
@@ -59,6 +63,7 @@ class Strategist:
             await self._run()
         finally:
             await self._selections.close()
+            await self._measurements.close()
 
     async def _run(self) -> None:
         clock = self._runtime.clock
@@ -127,13 +132,16 @@ class Strategist:
                 return 0.0
             step, write = await self._runtime.reading.run(self._decide, policy, governance)
             if write is None:
+                self._measurements.follow(policy.id, step.rollout, step.asks)
                 return earliest(step.again_in, self._selections.ask(policy, step.question))
             [refused] = await self._committer.ask(write)
             await self._enforcer.releases_changed()
             if isinstance(refused, Refused):
                 # Releases or policies have changed since: decide again.
                 await self._runtime.clock.sleep(_SOON)
-            elif any(isinstance(fact, Looked) for fact in step.facts):
+                continue
+            self._measurements.forget(policy.id)
+            if any(isinstance(fact, Looked) for fact in step.facts):
                 self._looked[step.rollout] = self._runtime.clock.monotonic()
 
     def _decide(self, policy: Policy, governance: Governance) -> tuple[Step, WriteReleases | None]:
@@ -141,7 +149,8 @@ class Strategist:
         self._courses.read(runtime.store.records, runtime.partition)
         course, now = self._courses.of(policy.id), runtime.clock.now()
         members = self._roster.members(policy, course.running, governance, now)
-        looked = None if course.running is None else self._looked.get(course.running.id)
+        running = "" if course.running is None else course.running.id
+        looked = self._looked.get(running)
         step = plan(
             policy.payload,
             course,
@@ -151,6 +160,8 @@ class Strategist:
             since_look=None if looked is None else runtime.clock.monotonic() - looked,
             new_id=runtime.chance.identifier(now),
             answer=self._selections.answer(policy.id),
+            findings=self._measurements.findings(policy.id, running),
+            verdicts=self._verdicts,
         )
         if not step.writes:
             return step, None

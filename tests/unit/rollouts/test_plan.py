@@ -27,8 +27,9 @@ from lehr.model.evidence import (
 from lehr.model.release import ReleaseKind
 from lehr.model.selector import Selector
 from lehr.rollouts.course import Course, after
+from lehr.rollouts.looking import looked
 from lehr.rollouts.members import Member
-from lehr.rollouts.plan import Grant, Step, looked, plan
+from lehr.rollouts.plan import Grant, Step, plan
 from lehr.rollouts.policy import RolloutPolicy, Validation
 from lehr.rollouts.waves import TargetSelection, Wave
 
@@ -140,7 +141,7 @@ def test_content_is_retried_once_when_something_else_has_changed() -> None:
 def test_the_first_wave_is_released_to_the_target() -> None:
     found = step(BEGUN, waiting("a"), waiting("b"))
     assert found.grants == (Grant(AssetId("a"), 2, ReleaseKind.FORWARD),)
-    assert found.facts == (Updated(("a",), {AssetId("a"): 1}),)
+    assert found.facts == (Updated(("a",), {AssetId("a"): 1}, wave=1),)
 
 
 def test_the_next_wave_waits_for_exposure() -> None:
@@ -156,15 +157,19 @@ def test_time_that_nobody_watched_is_no_exposure() -> None:
     found = step(course, updated("a"), waiting("b"), since_look=None, now=1e6)
     assert not found.grants
     found = step(course, updated("a"), waiting("b"), since_look=1000.0)
-    assert found.facts[0] == Looked({"a": UnitLook(True, 30.0, 1000.0)}), "at most twice the usual distance"
+    assert found.facts[0] == Looked({"a": UnitLook(True, 30.0, 1000.0, settled=0.0)}), (
+        "at most twice the usual distance"
+    )
 
 
 def test_a_bad_look_pauses_exposure_and_does_not_void_it() -> None:
     good, bad = updated("a"), updated("a", good=False, why="no answer")
     first = looked(UnitLook(True, 12.0, 12.0), [bad], 10.0, 20.0, due=True)
-    assert first == UnitLook(False, 12.0, 22.0, 1, "no answer")
+    assert first == UnitLook(False, 12.0, 22.0, 1, "no answer", settled=0.0)
     second = looked(first, [good], 10.0, 20.0, due=True)
-    assert second == UnitLook(True, 12.0, 32.0), "a good look after a bad one begins to count again"
+    assert second == UnitLook(True, 12.0, 32.0, settled=10.0), (
+        "a good look after a bad one begins to count again"
+    )
     assert looked(second, [good], 5.0, 20.0, due=False).exposure == 17.0
 
 
