@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lehr.cli import formatting, terminal
+from lehr.cli.canary_table import metric_table
 from lehr.cli.command import command
 from lehr.cli.output import output_option, show_document
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from lehr.base.diagnostics import Diagnostic
-    from lehr.canary import Judge, MetricVerdict, Verdict
+    from lehr.canary import Judge, Verdict
     from lehr.cli.judge_file import JudgeFile
 
 INCONCLUSIVE = 4
@@ -180,8 +181,7 @@ def _show(verdict: Verdict, begun: float, definition: Judge) -> None:
     if not verdict.metrics:
         return
     print()
-    titles = ["metric", "verdict", "canary", "control", "ratio", "interval", "margin", "e fail", "e pass"]
-    for line in terminal.table(titles, [_cells(item) for item in verdict.metrics], terminal.width()):
+    for line in metric_table(verdict.metrics, terminal.width()):
         print(line)
     print()
     for reason in [verdict.reason] if verdict.verdict == "PASS" else _reasons(verdict):
@@ -191,25 +191,3 @@ def _show(verdict: Verdict, begun: float, definition: Judge) -> None:
 def _reasons(verdict: Verdict) -> list[str]:
     """Of the metrics that decide."""
     return [f"{item.name}: {item.reason}" for item in verdict.metrics if item.verdict is verdict.verdict]
-
-
-def _cells(item: MetricVerdict) -> list[str]:
-    low, high = item.interval
-    return [
-        item.name,
-        item.verdict,
-        _rate(item.canary.events, item.canary.exposure),
-        _rate(item.control.events, item.control.exposure),
-        "-" if item.ratio is None else f"{item.ratio:.3g}",
-        f"{low or 0:.3g}..{'' if high is None else f'{high:.3g}'}",
-        f"{item.margin:g}",
-        f"{item.e_fail:.2g}/{item.fail_at:.0f}",
-        f"{item.e_pass:.2g}/{item.pass_at:.0f}",
-    ]
-
-
-def _rate(events: float, exposure: float) -> str:
-    """`1.3% (13 of 1,000)`."""
-    if not exposure:
-        return "-"
-    return f"{events / exposure:.3%} ({events:,.0f} of {exposure:,.0f})"

@@ -66,11 +66,13 @@ class Sample(msgspec.Struct, frozen=True):
         value: not checked yet: also text, None, or not a number. True for an alert.
         name: of its series, or of the alert.
         at: wall-clock seconds of the value, or since when the alert fires; None if not known.
+        replica: the replica that it is about, equal for all its counters; empty for `name`.
     """
 
     value: object
     name: str = ""
     at: Moment | None = None
+    replica: str = ""
 
 
 class Cause(enum.StrEnum):

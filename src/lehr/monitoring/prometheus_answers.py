@@ -141,15 +141,19 @@ def _of_series(series: Any) -> Sample:
 def _sample(labels: dict[str, Any], pair: Any) -> Sample:
     try:
         at, text = pair
-        return Sample(float(text), _name(labels), float(at))
+        return Sample(float(text), _name(labels), float(at), _labels(labels))
     except (TypeError, ValueError):
         raise MetricError(Cause.UNREADABLE, "a value of the answer is not a time and a number") from None
 
 
 def _name(labels: dict[str, Any]) -> str:
     name = str(labels.get("__name__", ""))
-    pairs = ", ".join(f'{key}="{value}"' for key, value in sorted(labels.items()) if key != "__name__")
+    pairs = _labels(labels)
     return _line(f"{name}{{{pairs}}}" if pairs else name)
+
+
+def _labels(labels: dict[str, Any]) -> str:
+    return ", ".join(f'{key}="{value}"' for key, value in sorted(labels.items()) if key != "__name__")
 
 
 def _line(text: Any) -> str:

@@ -70,4 +70,6 @@ def _of(item: Member, what: str) -> str:
 
 def is_news(before: UnitLook | None, now: UnitLook, due: bool) -> bool:
     """Whether a look has to be remembered."""
-    return before is None or due or before.good is not now.good
+    if before is None or due:
+        return True
+    return before.good is not now.good or (before.settled is None) is not (now.settled is None)

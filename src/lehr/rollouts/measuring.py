@@ -131,7 +131,7 @@ def counters_of(
             answer = findings.get(Ask(about.unit, name, question, counter=True))
             try:
                 for sample in _samples(answer):
-                    values.setdefault(sample.name, {})[name] = number_of(question, sample, now)
+                    values.setdefault(_replica(sample), {})[name] = number_of(question, sample, now)
             except MetricError as error:
                 missing = missing or f"{name} of {about.unit}: {analysis.source}: {error.message}"
     except ValueError as error:
@@ -147,6 +147,10 @@ def _samples(answer: Sequence[Sample] | MetricError | None) -> Sequence[Sample]:
         raise answer
     if not answer:
         raise MetricError(Cause.NO_DATA, "the answer has no value")
-    if len({sample.name for sample in answer}) < len(answer):
-        raise MetricError(Cause.UNREADABLE, "two values of the answer have the same name")
+    if len({_replica(sample) for sample in answer}) < len(answer):
+        raise MetricError(Cause.UNREADABLE, "two values of the answer are of the same replica")
     return answer
+
+
+def _replica(sample: Sample) -> str:
+    return sample.replica or sample.name

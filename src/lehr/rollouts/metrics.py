@@ -65,6 +65,12 @@ class PolicyMetric(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit
         for text in (self.query, *(self.alerts or {}).values()):
             _require_places(text)
 
+    @property
+    def bounds(self) -> str:
+        """Which values are good, as text."""
+        alerts = None if self.alerts is None else ()
+        return Question(self.source, alerts=alerts, at_least=self.at_least, at_most=self.at_most).bounds
+
     def question(self, about: About, every: float) -> Question:
         """The question about a unit.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -31,13 +31,20 @@ class Seen(NamedTuple):
     Attributes:
         asks: questions to answer first. The look is made once they are.
         late: which units are not good by their deadline, and why; empty if none is late.
+        unproven: why units are not validated yet.
+        verdict: of the canary analysis of the newest cohort; None before its counters are known.
         look_in: seconds until the next look; None if there is none, or it waits for findings.
     """
 
     facts: tuple[Fact, ...] = ()
     asks: tuple[Ask, ...] = ()
     late: str = ""
+    unproven: Mapping[str, str] = {}
+    verdict: Verdict | None = None
     look_in: float | None = None
+
+
+NOTHING_SEEN = Seen()
 
 
 def observe(
@@ -56,10 +63,9 @@ def observe(
         now: wall-clock seconds.
         since_look, findings, verdicts: as in `lehr.rollouts.plan.plan`.
     """
-    watched = [id for id in rollout.watched if id in units]
-    return (
-        _Look(policy, rollout, units, now, verdicts).at(watched, since_look, findings) if watched else Seen()
-    )
+    if not (watched := [id for id in rollout.watched if id in units]):
+        return NOTHING_SEEN
+    return _Look(policy, rollout, units, now, verdicts).at(watched, since_look, findings)
 
 
 class _Look:
@@ -97,7 +103,8 @@ class _Look:
             self._know(Validated(tuple(good)))
         self._find_failure([unit for unit in watched if unit not in self._rollout.promoted])
         look_in = None if asks else every if due or since_look is None else every - since
-        return Seen(tuple(self._facts), asks, self._late(), look_in)
+        unproven = {unit: self._why(unit) for unit in watched if unit not in self._rollout.validated}
+        return Seen(tuple(self._facts), asks, self._late(), unproven, self._verdict(), look_in)
 
     def _asks(self, watched: Sequence[str], since: float) -> Iterator[Ask]:
         """The questions of a look."""

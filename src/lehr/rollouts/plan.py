@@ -23,9 +23,9 @@ from lehr.model.evidence import (
 )
 from lehr.model.release import ReleaseKind
 from lehr.rollouts.course import Course, Rollout, after
-from lehr.rollouts.measuring import Ask, Findings
+from lehr.rollouts.measuring import Findings
 from lehr.rollouts.members import Member, Units, common_labels, units_of
-from lehr.rollouts.observing import observe
+from lehr.rollouts.observing import NOTHING_SEEN, Seen, observe
 from lehr.rollouts.policy import RolloutPolicy
 from lehr.rollouts.selection import Selection, select
 from lehr.rollouts.services import UNANSWERED, Answer, nothing, question_of
@@ -55,7 +55,7 @@ class Step(msgspec.Struct, frozen=True):
         selection: the answer of target selection, if it was asked.
         again_in: seconds after which time alone changes the answer; None if it does not.
         question: for the selection of the policy, if that is not one of Lehr's.
-        asks: questions to answer for the next look. It is made once there are findings.
+        seen: of the units that are updated. Questions that it asks have to be answered for the next look.
     """
 
     rollout: str = ""
@@ -66,7 +66,7 @@ class Step(msgspec.Struct, frozen=True):
     selection: Selection | None = None
     again_in: float | None = None
     question: SelectionQuestion | None = None
-    asks: tuple[Ask, ...] = ()
+    seen: Seen = NOTHING_SEEN
 
     @property
     def writes(self) -> bool:
@@ -159,8 +159,7 @@ class _Running:
         self._policy = policy
         self._asked = asked
         self._question: SelectionQuestion | None = None
-        self._asks: tuple[Ask, ...] = ()
-        self._late = ""
+        self._seen = NOTHING_SEEN
         self._course = course
         self._id = running.id
         self._units: Units = units_of(members)
@@ -183,7 +182,7 @@ class _Running:
         self, hold: str = "", selection: Selection | None = None, again_in: float | None = None
     ) -> Step:
         facts, grants, withdrawn = tuple(self._facts), tuple(self._grants), tuple(self._withdrawn)
-        return Step(self._id, facts, grants, withdrawn, hold, selection, again_in, self._question, self._asks)
+        return Step(self._id, facts, grants, withdrawn, hold, selection, again_in, self._question, self._seen)
 
     def _end(self, how: RolloutEnd, why: str, quarantined: Mapping[AssetId, Digest] | None = None) -> Step:
         self._know(Ended(how, why, dict(quarantined or {})))
@@ -301,7 +300,7 @@ class _Running:
         )
         for fact in seen.facts:
             self._know(fact)
-        self._asks, self._late = seen.asks, seen.late
+        self._seen = seen
         return seen.look_in
 
     # --- updating ---------------------------------------------------------------------------
@@ -322,7 +321,7 @@ class _Running:
             return self._end(RolloutEnd.COMPLETED, "every unit has it, and is good")
         if chosen.update:
             self._release(chosen.update, chosen.wave)
-        hold = chosen.hold or self._late
+        hold = chosen.hold or self._seen.late
         soaked_in = None if chosen.ask_again_at is None else chosen.ask_again_at - self._now
         waits = [seconds for seconds in (look_in, soaked_in) if seconds is not None]
         return self._done(hold, chosen, min(waits, default=None))

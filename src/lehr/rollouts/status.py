@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from lehr.base.moments import Moment, span
 from lehr.base.text import listed
+from lehr.canary import Verdict
 from lehr.model.asset import AssetId
 from lehr.model.evidence import Begun, Evidence, RolloutCommand, UnitLook
 from lehr.rollouts.course import Course, Rollout, after
@@ -62,6 +63,7 @@ class UnitStatus(msgspec.Struct, frozen=True, kw_only=True):
         soak_left: seconds of that which its wave still requires.
         validated: whether it has been good at least once, or was promoted.
         why: it is in this state.
+        metrics: as they were found last.
     """
 
     id: str
@@ -71,6 +73,24 @@ class UnitStatus(msgspec.Struct, frozen=True, kw_only=True):
     exposure: float = 0.0
     soak_left: float = 0.0
     validated: bool = False
+    why: str = ""
+    metrics: tuple[MetricStatus, ...] = ()
+
+
+class MetricStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """A metric of a unit.
+
+    Attributes:
+        good: None if that is not known.
+        value: what the source answered.
+        bounds: which values are good.
+        why: it is not good.
+    """
+
+    name: str
+    good: bool | None
+    value: float | bool | None
+    bounds: str
     why: str = ""
 
 
@@ -103,6 +123,7 @@ class RolloutStatus(msgspec.Struct, frozen=True, kw_only=True):
         until: when time alone continues it.
         unblock: what a person can do.
         notes: further remarks.
+        canary: verdict of the canary analysis of the wave under way; None if there is none.
         past: the rollouts that have ended, newest first.
     """
 
@@ -119,6 +140,7 @@ class RolloutStatus(msgspec.Struct, frozen=True, kw_only=True):
     until: Moment | None = None
     unblock: str = ""
     notes: tuple[str, ...] = ()
+    canary: Verdict | None = None
     past: tuple[PastRollout, ...] = ()
 
     def unit_of(self, asset: AssetId) -> UnitStatus | None:
@@ -191,6 +213,7 @@ def status_of(
         until=until,
         unblock=unblock,
         notes=() if selection is None else selection.notes,
+        canary=shown.seen.verdict,
         past=past,
     )
 
@@ -300,7 +323,12 @@ def _updated(id: str, members: list[Member], policy: Policy, running: Rollout, s
         exposure=look.exposure,
         soak_left=max(0.0, soak - look.exposure),
         validated=id in running.validated,
-        why="promoted by a person" if promoted else look.why,
+        why="promoted by a person" if promoted else look.why or shown.seen.unproven.get(id, ""),
+        metrics=tuple(
+            MetricStatus(name=name, good=found.good, value=found.value, bounds=metric.bounds, why=found.why)
+            for name, metric in policy.payload.validation.metrics.items()
+            if (found := look.metrics.get(name)) is not None
+        ),
     )
 
 
@@ -340,7 +368,7 @@ def _waiting(
         )
     if step.hold:
         return RolloutState.HOLDING, f"a person: {step.hold}", _unhold(policy, step)
-    return RolloutState.RUNNING, _next(policy, running, units), ""
+    return RolloutState.RUNNING, _next(policy, running, units, step), ""
 
 
 def _unhold(policy: Policy, step: Step) -> str:
@@ -352,7 +380,7 @@ def _unhold(policy: Policy, step: Step) -> str:
     return f"fix the cause or commit other content; or run {' or '.join(steps)}"
 
 
-def _next(policy: Policy, running: Rollout, units: Sequence[UnitStatus]) -> str:
+def _next(policy: Policy, running: Rollout, units: Sequence[UnitStatus], step: Step) -> str:
     """The next event that the wave under way needs."""
     if coming := [unit.id for unit in units if unit.state is UnitState.NEXT]:
         return f"`lehr run`, which releases the content to {listed(coming)}"
@@ -362,7 +390,9 @@ def _next(policy: Policy, running: Rollout, units: Sequence[UnitStatus]) -> str:
         left = policy.payload.validation.deadline - max(look.watched for look in looks)
         then = "fails" if policy.payload.validation.at_deadline == "fail" else "waits for a person"
         limit = f"; after {span(left)} more without that, the rollout {then}" if left > 0 else ""
-        return f"{listed(unproven)} to be good{limit}"
+        found = {step.seen.unproven.get(unit, "") for unit in unproven}
+        why = f" ({found.pop()})" if len(found) == 1 and all(found) else ""
+        return f"{listed(unproven)} to be good{why}{limit}"
     if bad := [unit.id for unit in watched if unit.state is not UnitState.GOOD]:
         return f"{listed(bad)} to be good again"
     soaking = [unit for unit in watched if unit.soak_left > 0]

@@ -132,7 +132,7 @@ class Strategist:
                 return 0.0
             step, write = await self._runtime.reading.run(self._decide, policy, governance)
             if write is None:
-                self._measurements.follow(policy.id, step.rollout, step.asks)
+                self._measurements.follow(policy.id, step.rollout, step.seen.asks)
                 return earliest(step.again_in, self._selections.ask(policy, step.question))
             [refused] = await self._committer.ask(write)
             await self._enforcer.releases_changed()

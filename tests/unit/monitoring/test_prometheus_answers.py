@@ -26,7 +26,13 @@ def series(value: Any, **labels: str) -> dict[str, Any]:
 
 def test_each_series_of_a_vector_is_a_value() -> None:
     found = values_in(vector(series([5, "0.5"], __name__="up", job="a", at="b"), series([6.5, "1e3"])))
-    assert found == [Sample(0.5, 'up{at="b", job="a"}', 5.0), Sample(1000.0, "", 6.5)]
+    labels = 'at="b", job="a"'
+    assert found == [Sample(0.5, f"up{{{labels}}}", 5.0, labels), Sample(1000.0, "", 6.5)]
+
+
+def test_the_counters_of_a_replica_are_of_the_same_replica() -> None:
+    counters = vector(series([5, "1"], __name__="up", job="a"), series([5, "2"], __name__="down", job="a"))
+    assert len({sample.replica for sample in values_in(counters)}) == 1
 
 
 def test_a_scalar_is_a_value() -> None:

@@ -107,7 +107,7 @@ class Rolling:
         """Wait, and make a look."""
         self.now += seconds
         found = self.step()
-        return self.step({ask: answer(ask) for ask in found.asks}) if found.asks else found
+        return self.step({ask: answer(ask) for ask in found.seen.asks}) if found.seen.asks else found
 
     def of(self, kind: type) -> list[Any]:
         return [fact for fact in self.facts if isinstance(fact, kind)]
@@ -134,7 +134,7 @@ def test_a_look_asks_first_and_is_made_with_the_answers() -> None:
     rolling.step()
     rolling.now += 10.0
     asking = rolling.step()
-    assert [ask.question.query for ask in asking.asks] == ['errors{unit="a"}']
+    assert [ask.question.query for ask in asking.seen.asks] == ['errors{unit="a"}']
     assert not rolling.of(Validated)
     assert asking.again_in is None, "the answers wake it, not time"
 
@@ -201,6 +201,20 @@ def test_no_value_from_before_the_push_counts() -> None:
     assert rolling.of(Validated)
 
 
+def test_a_push_that_takes_time_is_followed_by_the_wait_for_the_window() -> None:
+    """Looks at which nothing is known are not all written down, but the end of a push is."""
+    windowed = PolicyMetric(source="prometheus", query="rate[5s]", at_most=0.01, window=5.0)
+    rolling = Rolling(policy(metrics={"errors": windowed}), "a", "b")
+    rolling.pushing.add("a")
+    rolling.step()
+    rolling.look(value(0.0))
+    rolling.pushing.clear()
+    rolling.look(value(0.0))
+    assert rolling.of(Looked)[-1].units["a"].settled == 0.0
+    rolling.look(value(0.0))
+    assert rolling.of(Validated)
+
+
 def test_one_shared_question_counts_only_for_units_that_were_due() -> None:
     shared = PolicyMetric(source="prometheus", query="all", at_most=0.01, window=60.0)
     rolling = Rolling(policy((Wave(),), metrics={"errors": shared}), "a", "b")
@@ -212,7 +226,7 @@ def test_one_shared_question_counts_only_for_units_that_were_due() -> None:
         found = rolling.look(value(0.0))
     assert {unit for fact in rolling.of(Validated) for unit in fact.units} == {"a"}
     assert "it is measured 60 s after the push" in rolling.of(Looked)[-1].units["b"].why
-    assert {ask.unit for ask in found.asks} <= {"a"}
+    assert {ask.unit for ask in found.seen.asks} <= {"a"}
 
 
 def test_an_own_step_is_asked_until_it_has_decided() -> None:
@@ -224,12 +238,12 @@ def test_an_own_step_is_asked_until_it_has_decided() -> None:
     rolling.look(value(None))
     assert rolling.of(Looked)[-1].units["a"].why == "load-test: load-tests has not decided yet"
     rolling.now += 10.0
-    asks = rolling.step().asks
+    asks = rolling.step().seen.asks
     assert asks[0].question.query == "/r1/a?target=2"
     rolling.step({asks[0]: [Sample(True)]})
     assert rolling.of(Validated)
     rolling.now += 10.0
-    assert not [ask for ask in rolling.step().asks if ask.unit == "a"], "it has decided"
+    assert not [ask for ask in rolling.step().seen.asks if ask.unit == "a"], "it has decided"
 
 
 def test_an_own_step_that_refuses_fails_the_content() -> None:
@@ -328,7 +342,7 @@ def test_worse_units_fail_and_the_numbers_are_kept() -> None:
         (MetricError(Cause.UNREACHABLE, "no connection"), "requests of a: prometheus: no connection"),
         ([Sample(float("nan"), "0")], "the value of 0 is not a finite number"),
         ([Sample(-3, "0")], "the value of 0 is negative"),
-        ([Sample(1, "0"), Sample(2, "0")], "two values of the answer have the same name"),
+        ([Sample(1, "0"), Sample(2, "0")], "two values of the answer are of the same replica"),
     ],
 )
 def test_without_counters_nothing_passes_and_the_deadline_names_the_cause(answer: Answer, why: str) -> None:
@@ -343,7 +357,7 @@ def test_the_last_wave_has_nothing_to_be_compared_with() -> None:
     rolling = Rolling(policy((Wave(),), canary=ANALYSIS), "a", "b")
     rolling.step()
     found = rolling.look(Traffic(rolling))
-    assert not found.asks
+    assert not found.seen.asks
     assert rolling.of(Ended)[0].how is RolloutEnd.COMPLETED
 
 

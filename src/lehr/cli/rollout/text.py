@@ -8,6 +8,7 @@ from typing import Any
 from lehr.base.clock import iso
 from lehr.base.moments import plain
 from lehr.cli import formatting, terminal
+from lehr.cli.rollout.measured import measured_lines
 from lehr.model.asset import Partition
 from lehr.model.provenance import Commit
 from lehr.rollouts.status import PastRollout, RolloutState, RolloutStatus, UnitState, UnitStatus
@@ -54,6 +55,7 @@ def status_lines(
     if not alive:
         yield "  note       no `lehr run` is active: nothing is released or pushed"
     yield from _units(status, now)
+    yield from measured_lines(status)
     yield from _past(status.past, partition, now)
 
 
