@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime as dt
 import functools
 import itertools
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Annotated, Any, TypeVar, cast
 
 import msgspec
@@ -136,9 +136,24 @@ def _within(node: inspect.Type, each: _Change, known: dict[type, Any]) -> _Chang
         case inspect.DictType():
             return _of_values(_within(node.value_type, each, known))
         case inspect.UnionType():
-            changes = (_within(one, each, known) for one in node.types)
-            return _unless_none(next((change for change in changes if change is not None), None))
+            return _unless_none(_of_one(node.types, each, known))
     return None
+
+
+def _of_one(types: Sequence[inspect.Type], each: _Change, known: dict[type, Any]) -> _Change | None:
+    """For one of several types: structs are told apart by their tags."""
+    structs = [one for one in types if isinstance(one, inspect.StructType) and one.tag_field is not None]
+    if len(structs) < 2:
+        changes = (_within(one, each, known) for one in types)
+        return next((change for change in changes if change is not None), None)
+    field = structs[0].tag_field
+    by_tag = {one.tag: change for one in structs if (change := _within(one, each, known)) is not None}
+
+    def change_one(found: Any) -> Any:
+        change = by_tag.get(found.get(field))
+        return found if change is None else change(found)
+
+    return change_one if by_tag else None
 
 
 def _of_each(item: _Change | None) -> _Change | None:

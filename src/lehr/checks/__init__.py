@@ -12,6 +12,8 @@ waits for.
 | `depends_on` | dependencies first | the addon `lehr.DependsOn` |
 | `rate_limit` | a number of pushes per period, by group | `lehr.RateLimit` assets |
 
+`push_times` has calendars and freezes as closed times, for forecasts.
+
 Architecture invariants: no I/O except the time zone database, no clock, no state except caches; a check
 changes nothing. The configuration of a check is read at the governing incarnation only.
 """

@@ -33,6 +33,7 @@ from lehr.model.writes import LeaseLostError, Write
 from lehr.publish.problem_positions import with_excerpts
 from lehr.publish.publisher import Publisher
 from lehr.query.run_state import History, Load, RunState
+from lehr.sdk.calendars import Calendars, no_calendars
 from lehr.sdk.check import CheckPlugin
 from lehr.sdk.claims import Claims
 from lehr.sdk.generation import Generation
@@ -84,6 +85,7 @@ class Parts(msgspec.Struct, frozen=True):
         metrics: answers questions of checks about production.
         close_metrics: ends that.
         selections: target selections that are not Lehr's own.
+        calendars: reads when pushes may not start, for forecasts.
     """
 
     listen: Callable[[CarryOut], Listener]
@@ -110,6 +112,7 @@ class Parts(msgspec.Struct, frozen=True):
     metrics: Metrics = NO_METRICS
     close_metrics: Callable[[], Coroutine[Any, Any, None]] | None = None
     selections: Selections = no_selections
+    calendars: Calendars = no_calendars
 
 
 class NotPublishableError(LehrError):
@@ -159,6 +162,7 @@ class ControlPlane:
             parts.only,
             parts.metrics,
             parts.selections,
+            parts.calendars,
         )
         self.runtime = runtime
         self._tenure = self._new_tenure()

@@ -173,6 +173,44 @@ class Commanded(msgspec.Struct, frozen=True, tag="commanded", tag_field="fact"):
     reason: str
 
 
+class Moments(msgspec.Struct, frozen=True):
+    """A range of moments, in wall-clock seconds; None for unknown."""
+
+    early: Moment | None = None
+    late: Moment | None = None
+
+
+class Expected(msgspec.Struct, frozen=True):
+    """The forecast of a unit, or of all units of a wave.
+
+    Attributes:
+        wave: its number, from 1.
+        units: how many there are.
+        updated: when the last push ends.
+        validated: when they are known to be good.
+    """
+
+    wave: int
+    units: int
+    updated: Moments
+    validated: Moments
+
+
+class ForecastMade(msgspec.Struct, frozen=True, tag="forecast", tag_field="fact"):
+    """A forecast was made, shortly after it began.
+
+    Attributes:
+        ends: when the last wave is over.
+        units: those of a large rollout are left out.
+        unknown: why a time is unknown; empty if none is.
+    """
+
+    ends: Moments
+    waves: tuple[Expected, ...]
+    units: dict[str, Expected] = {}
+    unknown: str = ""
+
+
 class Ended(msgspec.Struct, frozen=True, tag="ended", tag_field="fact"):
     """It ended.
 
@@ -186,7 +224,19 @@ class Ended(msgspec.Struct, frozen=True, tag="ended", tag_field="fact"):
     quarantined: dict[AssetId, Digest] = {}
 
 
-Fact = Begun | Updated | Withdrawn | Looked | Counted | Validated | Failed | WentBack | Commanded | Ended
+Fact = (
+    Begun
+    | Updated
+    | Withdrawn
+    | Looked
+    | Counted
+    | Validated
+    | Failed
+    | WentBack
+    | Commanded
+    | ForecastMade
+    | Ended
+)
 
 
 class Evidence(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -10,7 +10,9 @@ time and the state of units are values, so the same question always has the same
 | `selection` | the units to update now |
 | `question` | questions, and what is wrong with one |
 | `forecast` | when waves start and end, as far as that is known |
-| `forecast_run`, `open_times`, `push_samples` | a rollout in virtual time, and what it is made from |
+| `forecast_run`, `open_times` | a rollout in virtual time |
+| `forecast_inputs`, `push_samples`, `validation_samples` | what it is made from |
+| `comparison` | rollouts next to their forecasts |
 | `forecast_text` | forecasts for people |
 | `status` | how far rollouts are, and what they wait for |
 | `services` | selections of other people, whose answers are checked |

@@ -17,6 +17,7 @@ from lehr.model.evidence import (
     Evidence,
     Fact,
     Failed,
+    ForecastMade,
     Looked,
     RolloutCommand,
     UnitLook,
@@ -39,12 +40,14 @@ class Rollout(msgspec.Struct, frozen=True):
         wave: the wave in which units were released last.
         cohorts: the cohort of each of them, from 1: another one begins when another wave does.
         counted: the counters of the newest cohort that was counted.
+        looked_at: when that was; 0 for never.
         validated: since when each of them is known to be good.
         promoted: units that a person has declared good enough.
         went_back: units that were released to what they had before.
         failure: why no further unit is updated, if one was not good.
         paused: who paused it, if someone did.
         asked: a command that is not carried out yet.
+        forecast: how it was expected to proceed; None if that is not known.
         ended, ended_at: how it ended, and when; None while it runs.
     """
 
@@ -57,12 +60,14 @@ class Rollout(msgspec.Struct, frozen=True):
     wave: int = 0
     cohorts: dict[str, int] = {}
     counted: tuple[Counted, ...] = ()
+    looked_at: float = 0.0
     validated: dict[str, float] = {}
     promoted: frozenset[str] = frozenset()
     went_back: frozenset[str] = frozenset()
     failure: Failed | None = None
     paused: Commanded | None = None
     asked: Commanded | None = None
+    forecast: ForecastMade | None = None
     ended: Ended | None = None
     ended_at: float | None = None
 
@@ -134,7 +139,7 @@ def _moved(last: Rollout, fact: Fact, at: float) -> Rollout:
             cohorts = {unit: cohort for unit, cohort in last.cohorts.items() if unit not in fact.units}
             return replace(last, updated=updated, cohorts=cohorts)
         case Looked():
-            return replace(last, looks={**last.looks, **fact.units})
+            return replace(last, looks={**last.looks, **fact.units}, looked_at=at)
         case Counted():
             same = last.counted and last.counted[-1].cohort == fact.cohort
             return replace(last, counted=(*last.counted, fact) if same else (fact,))
@@ -146,6 +151,8 @@ def _moved(last: Rollout, fact: Fact, at: float) -> Rollout:
             return replace(last, failure=fact)
         case Commanded():
             return _commanded(last, fact, at)
+        case ForecastMade():
+            return replace(last, forecast=fact)
         case _:
             return last
 

@@ -7,16 +7,28 @@ The selection runs forward in virtual time, once with the median of recorded dur
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
+from lehr.base.moments import Moment
 from lehr.base.text import listed
+from lehr.model.evidence import Moments
 from lehr.rollouts.forecast_run import Run, Times, UnitWork
-from lehr.rollouts.open_times import ALWAYS_CLOSED, Interval, Timeline
+from lehr.rollouts.open_times import ALWAYS_CLOSED, Timeline
 from lehr.rollouts.waves import TargetSelection, assigned, in_order
+from lehr.sdk.calendars import Interval
 
-__all__ = ["Duration", "Forecast", "ForecastInputs", "Moments", "UnitWork", "WaveForecast", "forecast"]
+__all__ = [
+    "Duration",
+    "Forecast",
+    "ForecastInputs",
+    "Moments",
+    "UnitForecast",
+    "UnitWork",
+    "WaveForecast",
+    "forecast",
+]
 
 _DAY = 86_400.0
 _FEW = 10
@@ -36,13 +48,6 @@ class Duration(msgspec.Struct, frozen=True, kw_only=True):
     p95: float | None = None
 
 
-class Moments(msgspec.Struct, frozen=True):
-    """A range of moments, in seconds since the epoch; None for unknown."""
-
-    early: float | None = None
-    late: float | None = None
-
-
 class WaveForecast(msgspec.Struct, frozen=True, kw_only=True):
     """A wave.
 
@@ -51,6 +56,9 @@ class WaveForecast(msgspec.Struct, frozen=True, kw_only=True):
         takes: its units, in words.
         units: ids of those that it updates, as far as that is known now.
         state: whether it is over, under way or ahead.
+        updated: when the last push of its units ends.
+        validated: when all of its units are known to be good.
+        ends: when each of its units has had its soak as well.
         unknown: why a time is unknown; empty if none is.
     """
 
@@ -59,26 +67,45 @@ class WaveForecast(msgspec.Struct, frozen=True, kw_only=True):
     units: tuple[str, ...]
     state: str
     starts: Moments
+    updated: Moments
+    validated: Moments
     ends: Moments
     unknown: str = ""
+
+
+class UnitForecast(msgspec.Struct, frozen=True, kw_only=True):
+    """A unit.
+
+    Attributes:
+        wave: number of the wave that updates it.
+        updated: when its last push ends.
+        validated: when it is known to be good.
+    """
+
+    id: str
+    wave: int
+    updated: Moments
+    validated: Moments
 
 
 class Forecast(msgspec.Struct, frozen=True, kw_only=True):
     """A forecast.
 
     Attributes:
-        made_at: in seconds since the epoch.
+        made_at: in wall-clock seconds, as are all times here.
         until: later times are unknown.
         ends: when the last wave is over.
+        units: of all waves, in their order.
         durations: of pushes, by kind.
         skipped: units that cannot be pushed, by id, with their reasons.
         assumptions: in words.
     """
 
-    made_at: float
-    until: float
+    made_at: Moment
+    until: Moment
     waves: tuple[WaveForecast, ...]
     ends: Moments
+    units: tuple[UnitForecast, ...]
     durations: dict[str, Duration]
     validation: Duration
     skipped: dict[str, str]
@@ -93,6 +120,8 @@ class ForecastInputs(msgspec.Struct, frozen=True, kw_only=True):
         validations: recorded times from the end of a push to the verdict.
         calendars: closed times until the end of the forecast, by name; None for one that cannot be read.
         horizon_seconds: how far it looks ahead.
+        hold: why no further unit is updated until a person decides; empty if that is not so.
+        closed_pauses: whether closed times also pause soaks and deadlines.
     """
 
     selection: TargetSelection
@@ -102,10 +131,15 @@ class ForecastInputs(msgspec.Struct, frozen=True, kw_only=True):
     validations: Sequence[float] = ()
     calendars: Mapping[str, Sequence[Interval] | None] = {}
     horizon_seconds: float = 14 * _DAY
+    hold: str = ""
+    closed_pauses: bool = True
 
 
-def forecast(inputs: ForecastInputs) -> Forecast:
+def forecast(inputs: ForecastInputs, check_time: Callable[[], None] = lambda: None) -> Forecast:
     """When each wave starts and ends.
+
+    Args:
+        check_time: called again and again; it may raise to end this.
 
     Raises:
         ValueError: the order of the selection cannot be used.
@@ -124,14 +158,19 @@ def forecast(inputs: ForecastInputs) -> Forecast:
             getattr(validation, at),
             inputs.now,
             until,
+            holds=bool(inputs.hold),
+            closed_pauses=inputs.closed_pauses,
+            check_time=check_time,
         )
         for at in ("p50", "p95")
     ]
+    waves = tuple(_waves(inputs, runs, durations, validation))
     return Forecast(
         made_at=inputs.now,
         until=until,
-        waves=tuple(_waves(inputs, runs, durations, validation)),
+        waves=waves,
         ends=_moments([_end(run) for run in runs]),
+        units=tuple(_unit(id, wave.number, runs) for wave in waves for id in wave.units),
         durations=durations,
         validation=validation,
         skipped={
@@ -175,15 +214,31 @@ def _waves(
         starts = [min(begun)] * len(runs) if begun else [_first(found) for found in times]
         ends = [None if over else found.ends for found in times]
         missing = not over and None in (*starts, *ends)
+        each = [[run.unit_times(unit.id) for unit in item.units] for run in runs]
         yield WaveForecast(
             number=item.number,
             takes=str(item.wave),
             units=tuple(unit.id for unit in item.units),
             state="over" if over else "under way" if begun else "ahead",
             starts=_moments(starts),
+            updated=_moments([_last(updated for updated, _ in of_run) for of_run in each]),
+            validated=_moments([_last(validated for _, validated in of_run) for of_run in each]),
             ends=_moments(ends),
             unknown=_cause(inputs, runs, durations, validation) if missing else "",
         )
+
+
+def _unit(id: str, wave: int, runs: Sequence[Run]) -> UnitForecast:
+    times = [run.unit_times(id) for run in runs]
+    updated, validated = (_moments([of_run[place] for of_run in times]) for place in (0, 1))
+    return UnitForecast(id=id, wave=wave, updated=updated, validated=validated)
+
+
+def _last(times: Iterable[float | None]) -> float | None:
+    """The last of some times; None if one is unknown, or there are none."""
+    found = list(times)
+    known = [at for at in found if at is not None]
+    return max(known) if known and len(known) == len(found) else None
 
 
 def _first(found: Times) -> float | None:
@@ -195,22 +250,36 @@ def _cause(
     inputs: ForecastInputs, runs: Sequence[Run], durations: Mapping[str, Duration], validation: Duration
 ) -> str:
     """Why a time is unknown."""
-    unread = sorted(
-        {name for work in inputs.works for name in work.calendars if inputs.calendars.get(name) is None}
-    )
-    if unread:
-        return f"closed, because they cannot be read: {listed(unread)}"
-    unmeasured = [kind for kind, found in durations.items() if not found.count]
-    if unmeasured:
-        return f"no push was recorded of {listed(unmeasured)}"
-    if not validation.count:
-        return "no validation was recorded"
     hold = next((run.last.hold for run in runs if run.last.hold), "")
-    return hold or f"it is later than {inputs.horizon_seconds / _DAY:g} days from now"
+    causes = (
+        [inputs.hold] if inputs.hold else [*_causes(inputs, durations, validation), *filter(None, [hold])]
+    )
+    return "; ".join(causes) or f"it is later than {inputs.horizon_seconds / _DAY:g} days from now"
+
+
+def _causes(inputs: ForecastInputs, durations: Mapping[str, Duration], validation: Duration) -> Iterator[str]:
+    used = sorted({name for work in inputs.works for name in work.calendars})
+    if unread := [name for name in used if inputs.calendars.get(name) is None]:
+        yield f"closed, because they cannot be read: {listed(unread)}"
+    if shut := [name for name in used if name not in unread and _is_shut(inputs, name)]:
+        yield f"closed for longer than {inputs.horizon_seconds / _DAY:g} days: {listed(shut)}"
+    if unmeasured := [kind for kind, found in durations.items() if not found.count]:
+        yield f"no push was recorded of {listed(unmeasured)}"
+    if not validation.count:
+        yield "no validation was recorded"
+
+
+def _is_shut(inputs: ForecastInputs, name: str) -> bool:
+    """Whether a calendar is closed during the whole forecast."""
+    return _timeline(inputs, [name]).opening(inputs.now) > inputs.now + inputs.horizon_seconds
 
 
 def _end(run: Run) -> float | None:
     return run.at if run.last.done else None
+
+
+def _recorded(count: int, one: str, several: str) -> str:
+    return f"{count} recorded {one if count == 1 else several}"
 
 
 def _moments(found: Sequence[float | None]) -> Moments:
@@ -227,12 +296,14 @@ def _assumptions(
     yield "early: each push and validation takes the median of those recorded; late: their 95th percentile"
     for kind, found in durations.items():
         if 0 < found.count < _FEW:
-            yield f"of {kind}, only {found.count} pushes were recorded"
+            yield f"only {_recorded(found.count, 'push', 'pushes')} of {kind}"
     if 0 < validation.count < _FEW:
-        yield f"only {validation.count} validations were recorded"
+        yield f"only {_recorded(validation.count, 'validation', 'validations')}"
     yield "every push succeeds, and every validation passes"
     yield "assets of a unit are pushed one after the other, units of a wave at the same time"
-    yield "only calendars delay pushes, and closed times pause soaks"
+    yield "only calendars and freezes delay pushes" + (
+        ", and closed times pause soaks" if inputs.closed_pauses else "; they do not pause soaks"
+    )
     if any(times is None for times in inputs.calendars.values()):
         yield "a calendar that cannot be read is closed"
     yield "no newer content is committed, and no control changes"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import msgspec
@@ -13,6 +14,7 @@ from lehr.rollouts.units import Unit
 from lehr.rollouts.waves import TargetSelection
 
 _MOST_STEPS = 100_000
+_NO_PAUSES = Timeline(())
 
 
 class UnitWork(msgspec.Struct, frozen=True):
@@ -20,12 +22,14 @@ class UnitWork(msgspec.Struct, frozen=True):
 
     Attributes:
         pushes: kinds of its pushes, one after the other, such as the types of its assets.
-        calendars: names of those that its pushes wait for. Closed times also pause its soak.
+        calendars: names of those that its pushes wait for.
+        pushed_at: when the last of these pushes has ended; None for an updated unit that is still pushed.
     """
 
     unit: Unit
     pushes: tuple[str, ...] = ()
     calendars: tuple[str, ...] = ()
+    pushed_at: float | None = None
 
 
 class Times(msgspec.Struct):
@@ -39,11 +43,13 @@ class _Progress(msgspec.Struct):
     """How far a unit is.
 
     Attributes:
+        pushed_at: when its last push ends; None if that is unknown.
         validated_at: None if that is unknown.
         since: from when on its exposure grows.
     """
 
     updated_at: float
+    pushed_at: float | None
     validated_at: float | None
     since: float
     exposure: float = 0.0
@@ -69,33 +75,60 @@ class Run:
         validation: float | None,
         now: float,
         end: float,
+        *,
+        holds: bool,
+        closed_pauses: bool,
+        check_time: Callable[[], None],
     ) -> None:
-        """A run in which a push of a kind takes `seconds`, and validation `validation`; None if unknown."""
+        """A run in which a push of a kind takes `seconds`, and validation `validation`; None if unknown.
+
+        Args:
+            holds: no further unit is updated.
+            closed_pauses: closed times pause soaks and deadlines.
+            check_time: called again and again; it may raise to end this.
+        """
         self._selection = selection
         self._works = {work.unit.id: work for work in works}
         self._timelines = timelines
         self._seconds = seconds
         self._validation = validation
         self._now = self.at = now
+        self._end = end
+        self._holds = holds
+        self._closed_pauses = closed_pauses
+        self._check_time = check_time
         self._progress = {id: found for id in self._works if (found := self._begun(id)) is not None}
         self._longest_soak = max(wave.soak_seconds for wave in selection.waves)
         self._settled: dict[str, Unit] = {}
         self.first_wave: int | None = None
         self.times = {number: Times() for number in range(1, len(selection.waves) + 1)}
-        self.last = self._run(end)
+        self.last = self._run()
 
-    def _run(self, end: float) -> Selection:
+    def unit_times(self, id: str) -> tuple[float | None, float | None]:
+        """When a unit is updated and validated; None for unknown."""
+        found = self._progress.get(id)
+        return (
+            (None, None) if found is None else (self._known(found.pushed_at), self._known(found.validated_at))
+        )
+
+    def _known(self, at: float | None) -> float | None:
+        return None if at is None or at > self._end else at
+
+    def _run(self) -> Selection:
         for _ in range(_MOST_STEPS):
-            answer = select(self._selection, [self._unit(id) for id in self._works], self.at)
+            self._check_time()
+            units = [self._unit(id) for id in self._works]
+            answer = select(self._selection, units, self.at, self._check_time)
             if self.first_wave is None:
                 self.first_wave = answer.wave
             self._note(answer)
-            for id in answer.update:
+            update = () if self._holds else answer.update
+            for id in update:
                 self._push(id, answer.wave)
-            if any(self._progress[id].validated_at == self.at for id in answer.update):
+            if any(self._progress[id].validated_at == self.at for id in update):
                 continue  # at once, so that the next ones may follow at the same time
             following = min((at for at in self._events(answer) if at > self.at), default=None)
-            if answer.done or answer.overdue or following is None or following > end:
+            if answer.done or answer.overdue or following is None or following > self._end:
                 break
             self.at = following
         return answer
@@ -103,33 +136,46 @@ class Run:
     def _timeline(self, id: str) -> Timeline:
         return self._timelines[self._works[id].calendars]
 
+    def _pauses(self, id: str) -> Timeline:
+        """When soaks pause."""
+        return self._timeline(id) if self._closed_pauses else _NO_PAUSES
+
     def _begun(self, id: str) -> _Progress | None:
         """The progress of a unit that is updated already."""
-        unit = self._works[id].unit
+        unit, pushed = self._works[id].unit, self._works[id].pushed_at
         if unit.updated_at is None:
             return None
+        if pushed is None:
+            pushed = _finite(max(self._now, self._pushed(id, unit.updated_at)[1]))
         passed = unit.validated_at
-        if passed is None and self._validation is not None:
-            passed = max(self._now, unit.updated_at + self._validation)
+        if passed is None and self._validation is not None and pushed is not None:
+            passed = max(self._now, pushed + self._validation)
         since = self._now if unit.validated else passed or self._now
-        return _Progress(unit.updated_at, passed, since, unit.exposure_seconds, unit.paused_seconds)
+        return _Progress(unit.updated_at, pushed, passed, since, unit.exposure_seconds, unit.paused_seconds)
 
-    def _push(self, id: str, wave: int) -> None:
-        """Push all assets of a unit, each as soon as its calendars are open."""
-        timeline, at = self._timeline(id), self.at
+    def _pushed(self, id: str, at: float) -> tuple[float, float]:
+        """When the pushes of a unit that is released at `at` start and end; infinite if that is unknown.
+
+        Each asset is pushed as soon as its calendars are open.
+        """
+        timeline = self._timeline(id)
         starts: float | None = None
         for kind in self._works[id].pushes:
             at = timeline.opening(at)
             starts = at if starts is None else starts
             took = self._seconds(kind)
-            at = float("inf") if took is None else at + took
+            at = math.inf if took is None else at + took
+        return at if starts is None else starts, at
+
+    def _push(self, id: str, wave: int) -> None:
+        starts, ends = self._pushed(id, self.at)
         found = self.times[wave]
-        starts = at if starts is None else starts
-        if starts < float("inf") and (found.starts is None or starts < found.starts):
+        if starts < math.inf and (found.starts is None or starts < found.starts):
             found.starts = starts
-        passed = None if self._validation is None or at == float("inf") else at + self._validation
-        updated_at = self.at if at == float("inf") else at
-        self._progress[id] = _Progress(updated_at, passed, passed or updated_at)
+        pushed = _finite(ends)
+        passed = None if self._validation is None or pushed is None else pushed + self._validation
+        updated_at = self.at if pushed is None else pushed
+        self._progress[id] = _Progress(updated_at, pushed, passed, passed or updated_at)
 
     def _unit(self, id: str) -> Unit:
         """A unit as it is now."""
@@ -139,7 +185,7 @@ class Run:
         if progress is None:
             return unit
         passed = progress.validated_at is not None and progress.validated_at <= self.at
-        timeline = self._timeline(id)
+        timeline = self._pauses(id)
         grown = max(0.0, self.at - progress.since) - timeline.closed_between(progress.since, self.at)
         counted = max(progress.updated_at, self._now)
         found = replace(
@@ -160,7 +206,7 @@ class Run:
         for id, progress in self._progress.items():
             if id in self._settled:
                 continue
-            timeline = self._timeline(id)
+            timeline = self._pauses(id)
             if progress.validated_at is not None:
                 yield progress.validated_at
                 yield timeline.after_open(progress.since, soak - progress.exposure)
@@ -172,3 +218,7 @@ class Run:
         for number, times in self.times.items():
             if times.ends is None and (answer.done or number < answer.wave):
                 times.ends = self.at
+
+
+def _finite(at: float) -> float | None:
+    return at if at < math.inf else None

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from zoneinfo import ZoneInfo
 
+from lehr.base.moments import span
 from lehr.base.text import listed
-from lehr.rollouts.forecast import Duration, Forecast, Moments, WaveForecast
+from lehr.rollouts.forecast import Duration, Forecast, Moments, UnitForecast, WaveForecast
 
 _UTC = ZoneInfo("UTC")
+_MOST_UNITS = 50
 
 
 def forecast_lines(found: Forecast, zone: ZoneInfo = _UTC) -> Iterator[str]:
@@ -18,6 +20,9 @@ def forecast_lines(found: Forecast, zone: ZoneInfo = _UTC) -> Iterator[str]:
     for wave in found.waves:
         yield from _wave_lines(wave, zone)
     yield f"Rollout ends: {_range(found.ends, zone)}"
+    if found.units:
+        yield "Units:"
+        yield from _unit_lines(found.units, zone)
     if found.skipped:
         yield "Skipped:"
         width = max(map(len, found.skipped))
@@ -29,6 +34,18 @@ def forecast_lines(found: Forecast, zone: ZoneInfo = _UTC) -> Iterator[str]:
     yield f"Recorded validations: {_duration(found.validation)}"
     yield "Assumptions:"
     yield from (f"  {item}" for item in found.assumptions)
+
+
+def _unit_lines(units: Sequence[UnitForecast], zone: ZoneInfo) -> Iterator[str]:
+    shown = units[:_MOST_UNITS]
+    width = max(len(unit.id) for unit in shown)
+    for unit in shown:
+        yield (
+            f"  {unit.id:{width}}  updated: {_range(unit.updated, zone)}; "
+            f"validated: {_range(unit.validated, zone)}"
+        )
+    if len(units) > len(shown):
+        yield f"  and {len(units) - len(shown):,} more"
 
 
 def _wave_lines(wave: WaveForecast, zone: ZoneInfo) -> Iterator[str]:
@@ -54,4 +71,4 @@ def _moment(at: float | None, zone: ZoneInfo) -> str:
 def _duration(found: Duration) -> str:
     if found.p50 is None or found.p95 is None:
         return "unknown, none was recorded"
-    return f"{found.count} recorded, half within {found.p50:g} s, 95 % within {found.p95:g} s"
+    return f"{found.count} recorded, half within {span(found.p50)}, 95 % within {span(found.p95)}"

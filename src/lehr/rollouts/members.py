@@ -27,6 +27,7 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
         known: whether it was ever released, so that releases govern it already.
         applied: the content that production was given last; None for none.
         applied_at: the incarnation that this came from; 0 for none.
+        applied_since: when it was applied last, in wall-clock seconds; None for never.
         good: whether it is in order with what was applied; None while that is not known.
         why: it is not good.
         busy: whether a push of it is, or may be, under way.
@@ -46,6 +47,7 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     known: bool = True
     applied: Digest | None = None
     applied_at: int = 0
+    applied_since: float | None = None
     good: bool | None = None
     why: str = ""
     busy: bool = False

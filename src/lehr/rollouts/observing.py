@@ -21,7 +21,7 @@ from lehr.rollouts.verdicts import Verdicts
 _REMEMBERED_EVERY = 60.0
 """Seconds after which looks are written down at which nothing is known of any unit."""
 
-_LONGEST_GAP = 2.0
+LONGEST_GAP = 2.0
 """Of the time since the last look, so many times the usual distance count at most."""
 
 
@@ -125,7 +125,7 @@ class _Look:
 
     def _looked(self, unit: str, since: float, findings: Findings, due: bool) -> UnitLook:
         validation, before = self._validation, self._rollout.looks.get(unit)
-        longest, every = _LONGEST_GAP * validation.look_every, validation.look_every
+        longest, every = LONGEST_GAP * validation.look_every, validation.look_every
         found = None
         if validation.metrics and (due or before is None):
             look, about = self._settling(unit, since), self._about(unit)

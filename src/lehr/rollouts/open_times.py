@@ -7,8 +7,7 @@ import math
 from collections.abc import Iterable
 from itertools import accumulate
 
-Interval = tuple[float, float]
-"""From, to (exclusive), in seconds since the epoch."""
+from lehr.sdk.calendars import Interval
 
 ALWAYS_CLOSED: tuple[Interval, ...] = ((-math.inf, math.inf),)
 """A calendar that cannot be read is closed."""

@@ -306,7 +306,7 @@ class _Running:
     # --- updating ---------------------------------------------------------------------------
 
     def _update(self, look_in: float | None) -> Step:
-        taking_part = self._taking_part()
+        taking_part = taking_part_in(self._rollout, self._units)
         if not any(unit in taking_part for unit in self._rollout.watched) and not self._pending(taking_part):
             gone_back = self._rollout.went_back
             how = RolloutEnd.REVERTED if gone_back or not self._rollout.updated else RolloutEnd.COMPLETED
@@ -337,27 +337,6 @@ class _Running:
         found = None if self._asked.selection is None else self._asked.selection.to(self._question)
         return found or nothing(self._question, UNANSWERED)
 
-    def _taking_part(self) -> dict[str, Unit]:
-        """The units that have the content, and those that are still to get it."""
-        rollout, found = self._rollout, {}
-        for id, members in self._units.items():
-            updated = rollout.updated.get(id)
-            wanted = updated is not None or any(item.wants_target for item in members)
-            if id in rollout.went_back or not wanted:
-                continue
-            look, promoted = rollout.looks.get(id), id in rollout.promoted
-            exposure = float("inf") if promoted else 0.0 if look is None else look.exposure
-            found[id] = Unit(
-                id=id,
-                labels=common_labels(members),
-                updated_at=updated,
-                validated_at=rollout.validated.get(id),
-                exposure_seconds=exposure,
-                held="; ".join(f"{item.id} is {item.held}" for item in members if item.held),
-                new=all(item.applied is None for item in members),
-            )
-        return found
-
     def _pending(self, taking_part: Mapping[str, Unit]) -> bool:
         return any(not unit.updated for unit in taking_part.values())
 
@@ -386,3 +365,25 @@ class _Running:
         target = self._rollout.target
         self._grants += [Grant(item.id, target, ReleaseKind.FORWARD) for item in members]
         self._know(Updated(units, {item.id: item.released_at for item in members}, wave))
+
+
+def taking_part_in(rollout: Rollout, units: Units) -> dict[str, Unit]:
+    """The units that have the content of a rollout, and those that are still to get it."""
+    found = {}
+    for id, members in units.items():
+        updated = rollout.updated.get(id)
+        wanted = updated is not None or any(item.wants_target for item in members)
+        if id in rollout.went_back or not wanted:
+            continue
+        look, promoted = rollout.looks.get(id), id in rollout.promoted
+        exposure = float("inf") if promoted else 0.0 if look is None else look.exposure
+        found[id] = Unit(
+            id=id,
+            labels=common_labels(members),
+            updated_at=updated,
+            validated_at=rollout.validated.get(id),
+            exposure_seconds=exposure,
+            held="; ".join(f"{item.id} is {item.held}" for item in members if item.held),
+            new=all(item.applied is None for item in members),
+        )
+    return found

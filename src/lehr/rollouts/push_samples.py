@@ -16,7 +16,11 @@ def push_samples(operations: Iterable[Operation]) -> dict[str, list[float]]:
     """
     found: dict[str, list[float]] = {}
     for item in operations:
-        good = item.result is Result.DONE and item.purpose is Purpose.FORWARD and item.goal is Goal.PRESENT
-        if good and item.ended_at is not None and item.ended_at >= item.started_at:
+        if brought_content(item) and item.ended_at is not None and item.ended_at >= item.started_at:
             found.setdefault(item.type, []).append(item.ended_at - item.started_at)
     return found
+
+
+def brought_content(push: Operation) -> bool:
+    """Whether a push brought new content, and succeeded."""
+    return push.result is Result.DONE and push.purpose is Purpose.FORWARD and push.goal is Goal.PRESENT

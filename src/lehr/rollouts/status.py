@@ -12,7 +12,8 @@ from lehr.base.moments import Moment, span
 from lehr.base.text import listed
 from lehr.canary import Verdict
 from lehr.model.asset import AssetId
-from lehr.model.evidence import Begun, Evidence, RolloutCommand, UnitLook
+from lehr.model.evidence import Begun, Evidence, Moments, RolloutCommand, UnitLook
+from lehr.rollouts.comparison import Comparison, compared
 from lehr.rollouts.course import Course, Rollout, after
 from lehr.rollouts.looking import looked
 from lehr.rollouts.members import Member, units_of
@@ -99,6 +100,7 @@ class PastRollout(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         units: those that got its content.
+        expected_end: as it was forecast; None if it was not.
     """
 
     id: str
@@ -108,6 +110,7 @@ class PastRollout(msgspec.Struct, frozen=True, kw_only=True):
     how: str
     why: str
     units: tuple[str, ...]
+    expected_end: Moments | None = None
 
 
 class RolloutStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -124,6 +127,7 @@ class RolloutStatus(msgspec.Struct, frozen=True, kw_only=True):
         unblock: what a person can do.
         notes: further remarks.
         canary: verdict of the canary analysis of the wave under way; None if there is none.
+        forecast: how it was expected to proceed, and how it does; None without a forecast.
         past: the rollouts that have ended, newest first.
     """
 
@@ -141,6 +145,7 @@ class RolloutStatus(msgspec.Struct, frozen=True, kw_only=True):
     unblock: str = ""
     notes: tuple[str, ...] = ()
     canary: Verdict | None = None
+    forecast: Comparison | None = None
     past: tuple[PastRollout, ...] = ()
 
     def unit_of(self, asset: AssetId) -> UnitStatus | None:
@@ -169,6 +174,7 @@ def _past(item: Rollout) -> PastRollout:
         how=str(item.ended.how),
         why=item.ended.why,
         units=tuple(item.updated),
+        expected_end=None if item.forecast is None else item.forecast.ends,
     )
 
 
@@ -214,6 +220,7 @@ def status_of(
         unblock=unblock,
         notes=() if selection is None else selection.notes,
         canary=shown.seen.verdict,
+        forecast=compared(running, members),
         past=past,
     )
 

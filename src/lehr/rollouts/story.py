@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lehr.base.clock import iso
 from lehr.base.text import listed
 from lehr.model.evidence import (
     Begun,
@@ -10,7 +11,9 @@ from lehr.model.evidence import (
     Ended,
     Fact,
     Failed,
+    ForecastMade,
     Looked,
+    Moments,
     RolloutCommand,
     RolloutEnd,
     Updated,
@@ -60,5 +63,15 @@ def in_words(fact: Fact) -> str:
             return f"{told}: {fact.reason}" if fact.reason else told
         case Ended():
             return f"{_ENDS[fact.how]}: {fact.why}" if fact.why else _ENDS[fact.how]
+        case ForecastMade():
+            known = f"is expected to end {_between(fact.ends)}"
+            return known if fact.ends.early is not None else f"has no forecast of its end: {fact.unknown}"
         case Looked() | Counted():
             return ""
+
+
+def _between(found: Moments) -> str:
+    early, late = (None if at is None else iso(at) for at in (found.early, found.late))
+    if late is None:
+        return f"at {early} at the earliest"
+    return f"at {early}" if early == late else f"between {early} and {late}"

@@ -11,6 +11,7 @@ from lehr.base.clock import Clock
 from lehr.model.asset import Partition
 from lehr.model.selector import Selector
 from lehr.model.types import Registry
+from lehr.sdk.calendars import Calendars, no_calendars
 from lehr.sdk.metrics import NO_METRICS, Metrics
 from lehr.sdk.store import Store
 from lehr.sdk.target_selection import Selections, no_selections
@@ -28,6 +29,7 @@ class Runtime(msgspec.Struct, frozen=True):
             selected one depends on them.
         metrics: answers questions of checks about production.
         selections: target selections that are not Lehr's own.
+        calendars: reads when pushes may not start, for forecasts.
     """
 
     partition: Partition
@@ -39,3 +41,4 @@ class Runtime(msgspec.Struct, frozen=True):
     only: Selector | None = None
     metrics: Metrics = NO_METRICS
     selections: Selections = no_selections
+    calendars: Calendars = no_calendars

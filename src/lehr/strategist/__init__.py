@@ -8,6 +8,7 @@ if anything has changed since. `lehr.rollouts.plan` decides, without I/O; this p
 | `courses` | the course of each policy's rollouts, from the evidence in the store |
 | `roster` | the members of a policy, and how they are, from the store |
 | `releasing` | the write that carries out a step |
+| `forecasts` | forecasts from what the store has recorded |
 | `strategist` | the loop |
 | `overview` | the same for people: reads, and writes nothing |
 """

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from lehr.base.errors import LehrError
+from lehr.base.moments import Moment
 from lehr.base.text import listed
 from lehr.enforce.governance import Governance, load
 from lehr.model.asset import Asset, AssetId, Partition
@@ -15,9 +16,24 @@ from lehr.model.incarnation import Incarnation
 from lehr.model.release import Release
 from lehr.model.types import Registry
 from lehr.rollouts.course import folded
+from lehr.rollouts.forecast import Forecast
+from lehr.rollouts.forecast_inputs import as_if_begun, as_if_changed
+from lehr.rollouts.members import units_of
+from lehr.rollouts.plan import taking_part_in
 from lehr.rollouts.policy import Policy
-from lehr.rollouts.status import PastRollout, RolloutStatus, UnitStatus, past_rollouts, status_of, unusable
+from lehr.rollouts.status import (
+    PastRollout,
+    RolloutState,
+    RolloutStatus,
+    UnitStatus,
+    past_rollouts,
+    status_of,
+    unusable,
+)
+from lehr.rollouts.validation_samples import validated_in
+from lehr.sdk.calendars import Calendars
 from lehr.sdk.store import Records, Store
+from lehr.strategist.forecasts import forecast_of
 from lehr.strategist.roster import Roster
 
 _ROWS = 1000
@@ -38,6 +54,24 @@ class AwaitedRelease(msgspec.Struct, frozen=True):
     unit: UnitStatus | None
 
 
+class RolloutForecast(msgspec.Struct, frozen=True):
+    """A forecast, and the rollout that it is of.
+
+    Attributes:
+        rollout: id of the one under way; empty if none is.
+        target: the incarnation whose content it brings.
+        begun_at: None if it has not begun.
+        every_unit: whether it is of a rollout that would update every unit.
+    """
+
+    policy: AssetId
+    rollout: str
+    target: int
+    begun_at: Moment | None
+    every_unit: bool
+    forecast: Forecast
+
+
 class Rollouts:
     """The rollouts of all policies in force, at one moment."""
 
@@ -54,6 +88,8 @@ class Rollouts:
             LehrError: the store cannot be read.
         """
         self._now = now
+        self._records = store.records
+        self._registry = registry
         self._governance: Governance = load(store, registry, incarnation, now)
         self._roster = Roster(store, registry, partition)
         self._evidence = evidence_by_policy(store.records, partition)
@@ -90,6 +126,22 @@ class Rollouts:
             raise LehrError(f"there is no rollout policy {policy}", code="ROL131", why=known)
         raise LehrError("name a rollout policy", code="ROL133", why=known)
 
+    def forecast(
+        self, policy: str | None, calendars: Calendars, *, every_unit: bool = False
+    ) -> RolloutForecast:
+        """The forecast of a policy's rollout: the one under way, or that of the newest content.
+
+        Args:
+            calendars: reads when pushes may not start.
+            every_unit: forecast a rollout of new content of every unit, which begins now.
+
+        Raises:
+            LehrError: there is no such policy, or several to choose from; or its rollout cannot be forecast.
+        """
+        status = self.of(policy)
+        chosen = next(item for item in self._governance.policies.items if item.id == status.policy)
+        return self._forecast(chosen, status, calendars, every_unit=every_unit)
+
     def awaited_by(self, asset: Asset) -> AwaitedRelease | None:
         """The release that an asset waits for; None for an asset that releases do not govern."""
         policy = self._governance.policies.of(asset)
@@ -100,6 +152,53 @@ class Rollouts:
         unit = None if status is None else status.unit_of(asset.id)
         return AwaitedRelease(asset.id, released.release, status, unit)
 
+    def _forecast(
+        self, policy: Policy, status: RolloutStatus, calendars: Calendars, *, every_unit: bool
+    ) -> RolloutForecast:
+        by, governance = policy.payload.selected_by, self._governance
+        if by is not None:
+            raise LehrError(
+                f"a rollout of {policy.id} cannot be forecast",
+                code="ROL134",
+                why=f"the selection {by.service} decides which units are updated when, and not Lehr",
+            )
+        evidence = self._evidence.get(policy.id, [])
+        running = None if every_unit else folded(evidence).running
+        members = self._roster.members(policy, running, governance, self._now, resting=every_unit)
+        if every_unit:
+            members = as_if_changed(members)
+        rollout = running
+        if rollout is None:
+            rollout, members = as_if_begun(members, governance.sequence, self._now)
+        if not taking_part_in(rollout, units_of(members)):
+            raise LehrError(
+                f"{policy.id} has nothing to roll out",
+                code="ROL135",
+                why="each of its units has its newest content",
+                fix="add --every-unit to forecast a rollout of every unit",
+            )
+        try:
+            found = forecast_of(
+                policy,
+                rollout,
+                members,
+                self._roster.contents,
+                self._records,
+                validated_in(evidence),
+                calendars(self._registry, governance.assets),
+                self._now,
+                hold="" if every_unit else _hold(status),
+            )
+        except ValueError as error:
+            raise LehrError(
+                f"a rollout of {policy.id} cannot be forecast",
+                code="ROL136",
+                why=str(error),
+                fix="correct `target_selection` of the policy",
+            ) from error
+        begun_at = None if running is None else running.begun_at
+        return RolloutForecast(policy.id, rollout.id, rollout.target, begun_at, every_unit, found)
+
     def _status(self, policy: Policy) -> RolloutStatus:
         evidence = self._evidence.get(policy.id, [])
         course, governance = folded(evidence), self._governance
@@ -109,6 +208,12 @@ class Rollouts:
             return status_of(policy, course, members, governance.sequence, self._now, past)
         except ValueError as error:
             return unusable(policy, course, str(error), past)
+
+
+def _hold(status: RolloutStatus) -> str:
+    """Why no further unit is updated until a person decides; empty if that is not so."""
+    held = (RolloutState.PAUSED, RolloutState.HOLDING, RolloutState.BLOCKED)
+    return status.waits_for if status.state in held else ""
 
 
 def evidence_by_policy(records: Records, partition: Partition) -> dict[AssetId, list[Evidence]]:

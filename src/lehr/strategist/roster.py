@@ -39,12 +39,12 @@ class Contents:
     def __init__(self, store: Store, registry: Registry, partition: Partition) -> None:
         self._store = store
         self._registry = registry
-        self._partition = partition
+        self.partition = partition
 
     def asset(self, id: AssetId, sequence: int) -> Asset | None:
         """An asset of an incarnation; None if it is not there, or the incarnation is pruned."""
         try:
-            return self._store.intent.asset(AssetKey(self._partition, id), sequence)
+            return self._store.intent.asset(AssetKey(self.partition, id), sequence)
         except PrunedError:
             return None
 
@@ -92,7 +92,13 @@ class Roster:
         self._idle: dict[AssetId, Member] = {}
 
     def members(
-        self, policy: Policy, rollout: Rollout | None, governance: Governance, now: float
+        self,
+        policy: Policy,
+        rollout: Rollout | None,
+        governance: Governance,
+        now: float,
+        *,
+        resting: bool = False,
     ) -> list[Member]:
         """All assets that a policy governs, by id.
 
@@ -100,6 +106,7 @@ class Roster:
             rollout: the one of this policy under way, if one is.
             governance: of the newest incarnation, with the releases and controls as they are.
             now: wall-clock seconds.
+            resting: look up how those are whose content neither changes nor has changed.
         """
         self._follow(governance)
         updated = {} if rollout is None else rollout.updated
@@ -108,7 +115,7 @@ class Roster:
             if place.policy != policy.id or governance.releases.frees(id):
                 continue
             member = self._member(id, place, governance)
-            if not member.known or member.wants_newest or place.unit in updated:
+            if resting or not member.known or member.wants_newest or place.unit in updated:
                 member = self._in_play(member, rollout, governance, now)
             found.append(member)
         return found
@@ -205,6 +212,7 @@ class Roster:
             leaves=leaves,
             applied=applied,
             applied_at=applied_at if applied is not None else 0,
+            applied_since=entry.at if entry is not None and applied is not None else None,
             good=good,
             why=why,
             busy=busy,

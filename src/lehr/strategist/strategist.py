@@ -5,19 +5,24 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Coroutine, Sequence
 
+from msgspec.structs import replace
+
 from lehr.base.errors import LehrError
 from lehr.base.log import Log
 from lehr.enforce.committer import Committer
 from lehr.enforce.enforcer import Enforcer
 from lehr.enforce.governance import Governance
 from lehr.model.asset import AssetId
-from lehr.model.evidence import Looked
+from lehr.model.evidence import Ended, Looked
 from lehr.model.writes import LeaseLostError, Refused, WriteReleases
+from lehr.rollouts.course import Course
+from lehr.rollouts.members import Member
 from lehr.rollouts.plan import Step, plan
 from lehr.rollouts.policy import Policy
 from lehr.rollouts.verdicts import Verdicts
 from lehr.sdk.runtime import Runtime
 from lehr.strategist.courses import Courses
+from lehr.strategist.forecasts import ForecastKeeper
 from lehr.strategist.measurements import Measurements
 from lehr.strategist.releasing import write_of
 from lehr.strategist.roster import Roster
@@ -46,6 +51,7 @@ class Strategist:
         self._enforcer = enforcer
         self._roster = Roster(runtime.store, runtime.registry, runtime.partition)
         self._courses = Courses()
+        self._forecasts = ForecastKeeper(runtime, self._roster.contents)
         self._looked: dict[str, float] = {}
         self._woken = asyncio.Event()
         self._troubled: set[AssetId] = set()
@@ -165,6 +171,7 @@ class Strategist:
         )
         if not step.writes:
             return step, None
+        step = self._with_forecast(step, policy, course, members, governance, now)
         write = write_of(
             step,
             policy,
@@ -176,3 +183,21 @@ class Strategist:
             lambda: runtime.chance.identifier(now),
         )
         return step, write
+
+    def _with_forecast(
+        self,
+        step: Step,
+        policy: Policy,
+        course: Course,
+        members: Sequence[Member],
+        governance: Governance,
+        now: float,
+    ) -> Step:
+        """A step, with the forecast of its rollout: made at the first look, it delays no release."""
+        looks = any(isinstance(fact, Looked) for fact in step.facts)
+        if course.running is None or not looks or any(isinstance(fact, Ended) for fact in step.facts):
+            return step
+        found = self._forecasts.forecast(
+            policy, course.running, members, self._courses.validated(policy.id), governance, now
+        )
+        return step if found is None else replace(step, facts=(*step.facts, found))

@@ -25,6 +25,7 @@ Imports are inside the functions, because commands that only read must not pay f
 
 from lehr.wiring.deployment import MEMO_FILE, STATE_FILE, Deployment
 from lehr.wiring.installed import (
+    calendars,
     checks,
     known_types,
     plugins,
@@ -53,6 +54,7 @@ __all__ = [
     "MEMO_FILE",
     "STATE_FILE",
     "Deployment",
+    "calendars",
     "checks",
     "claim_registers",
     "claims_to_look_at",

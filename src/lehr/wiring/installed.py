@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from lehr.wiring.deployment import Deployment
@@ -14,9 +14,10 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
     from pathlib import Path
 
-    from lehr.model.asset import AssetKey
+    from lehr.model.asset import Asset, AssetKey
     from lehr.model.types import Registry
     from lehr.plugins.process.shutdown import Shutdown
+    from lehr.sdk.calendars import PushTimes
     from lehr.sdk.check import CheckPlugin
     from lehr.sdk.logs import ProgramLog
     from lehr.sdk.plugin import AssetPlugin
@@ -150,6 +151,13 @@ def checks() -> list[CheckPlugin]:
                 raise TypeError(f"it returned a {type(check).__name__}, not a CheckPlugin")
             known.append(check)
     return known
+
+
+def calendars(registry: Registry, governing: Mapping[str, Sequence[Asset]]) -> Sequence[PushTimes]:
+    """The times at which pushes may not start, as governing assets, by type, declare them."""
+    from lehr.checks.push_times import push_times
+
+    return push_times(registry, governing)
 
 
 def secrets(deployment: Deployment, user: str) -> Secrets:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lehr.wiring.deployment import MEMO_FILE, STATE_FILE, Deployment
-from lehr.wiring.installed import checks, plugins, registry
+from lehr.wiring.installed import calendars, checks, plugins, registry
 from lehr.wiring.metrics import looks
 from lehr.wiring.selection_services import selections
 from lehr.wiring.sources import source
@@ -69,6 +69,7 @@ def parts(deployment: Deployment, store_address: str | None = None) -> Parts:
         metrics=metrics,
         close_metrics=metrics.close,
         selections=selections(deployment.selections),
+        calendars=calendars,
     )
 
 

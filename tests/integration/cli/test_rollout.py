@@ -23,8 +23,11 @@ from lehr.model.evidence import (
     Commanded,
     Ended,
     Evidence,
+    Expected,
     Fact,
+    ForecastMade,
     Looked,
+    Moments,
     RolloutCommand,
     RolloutEnd,
     UnitLook,
@@ -270,3 +273,91 @@ def test_an_order_without_an_answer_is_a_hold_and_no_error(state: Path) -> None:
     assert found["state"] == "holding"
     assert "labels.nothing" in found["waits_for"]
     assert "target_selection" in run("rollout", "show", "--state", state).stdout
+
+
+def test_a_forecast_without_samples_is_unknown_and_says_why(state: Path) -> None:
+    text = run("rollout", "forecast", "--state", state).stdout
+    assert text.startswith("the rollout of waves to shop@2, which began at ")
+    assert "unknown: no push was recorded of lehr.File; no validation was recorded" in text
+    found = document("rollout", "forecast", "--state", state)
+    assert (found["policy"], found["rollout"], found["target"]) == ("waves", "r1", 2)
+    assert found["forecast"]["ends"] == {"early": None, "late": None}
+    assert [unit["id"] for unit in found["forecast"]["units"]] == ["a", "b", "c"]
+
+
+def test_a_forecast_of_what_is_paused_names_the_person(state: Path) -> None:
+    fact(state, Commanded(RolloutCommand.PAUSE, "ana", "lunch"))
+    _one, rest = document("rollout", "forecast", "--state", state)["forecast"]["waves"]
+    assert rest["starts"] == {"early": None, "late": None}
+    assert rest["unknown"] == "a person: paused by ana: lunch"
+
+
+def test_a_forecast_at_rest_is_of_what_would_begin_or_of_every_unit(state: Path) -> None:
+    fact(state, Ended(RolloutEnd.COMPLETED))
+    found = document("rollout", "forecast", "waves", "--state", state)
+    assert (found["rollout"], found["begun_at"], found["every_unit"]) == ("", None, False)
+    assert [unit["id"] for unit in found["forecast"]["units"]] == ["b", "c"]
+    text = run("rollout", "forecast", "--every-unit", "--state", state).stdout
+    assert text.startswith("if every unit of waves had new content:")
+    assert [line.split()[0] for line in text.splitlines() if "updated: " in line] == ["a", "b", "c"]
+    store = SqliteStore(state / "state.sqlite")
+    publish(store, content(1)[1:3])
+    store.close()
+    with raises("ROL135", match="every-unit"):
+        run("rollout", "forecast", "--state", state)
+
+
+def test_what_cannot_be_forecast_is_an_error(state: Path) -> None:
+    with raises("ROL131"):
+        run("rollout", "forecast", "wave", "--state", state)
+    store = SqliteStore(state / "state.sqlite")
+    publish(store, content(2, order="labels.nothing")[-1:])
+    with raises("ROL136", match="labels.nothing"):
+        run("rollout", "forecast", "--state", state)
+    payload = {"select": {"types": ["lehr.File"]}, "selected_by": {"service": "by-region"}}
+    publish(store, (make_asset(WAVES, ROLLOUT_POLICY, payload, {}),))
+    store.close()
+    with raises("ROL134", match="by-region"):
+        run("rollout", "forecast", "--state", state)
+
+
+def test_a_freeze_in_intent_is_part_of_a_forecast(state: Path) -> None:
+    store = SqliteStore(state / "state.sqlite")
+    freeze = {"select": {"types": ["lehr.File"]}, "reason": "fair"}
+    publish(store, (make_asset(AssetId("fair"), "lehr.Freeze", freeze, {}),))
+    store.close()
+    _one, rest = document("rollout", "forecast", "--state", state)["forecast"]["waves"]
+    assert rest["unknown"].startswith(
+        "closed for longer than 14 days: fair; no push was recorded of lehr.File"
+    )
+
+
+def test_show_has_what_happened_next_to_what_was_expected(state: Path) -> None:
+    assert document("rollout", "show", "--state", state)["forecast"] is None
+    now = SystemClock().now()
+    soon, later = Moments(now + 60, now + 90), Moments(now + 70)
+    waves = (Expected(1, 1, soon, soon), Expected(2, 2, later, later))
+    units = {
+        "a": Expected(1, 1, soon, soon),
+        "b": Expected(2, 1, later, later),
+        "c": Expected(2, 1, later, later),
+    }
+    fact(state, ForecastMade(later, waves, units, "no validation was recorded"))
+    found = document("rollout", "show", "--state", state)["forecast"]
+    assert [(row["wave"], row["unit"]) for row in found["rows"]] == [
+        (1, ""),
+        (1, "a"),
+        (2, ""),
+        (2, "b"),
+        (2, "c"),
+    ]
+    assert found["rows"][1]["validated"] is not None
+    assert found["rows"][3]["validated"] is None
+    text = run("rollout", "show", "--state", state).stdout
+    assert "wave 2 (2 units)" in text
+    assert "unknown: no validation was recorded" in text
+    assert "is expected to end at" in run("rollout", "history", "--state", state).stdout
+    fact(state, Ended(RolloutEnd.COMPLETED))
+    [past] = document("rollout", "show", "--state", state)["past"]
+    assert past["expected_end"]["late"] is None
+    assert " early" in run("rollout", "show", "--state", state).stdout

@@ -24,6 +24,19 @@ class Without(msgspec.Struct, frozen=True):
     other: Without | None = None
 
 
+class Began(msgspec.Struct, frozen=True, tag="began"):
+    units: tuple[str, ...]
+
+
+class Ended(msgspec.Struct, frozen=True, tag="ended"):
+    units: dict[str, Inner]
+
+
+class Told(msgspec.Struct, frozen=True):
+    fact: Began | Ended
+    at: Moment
+
+
 class Outer(msgspec.Struct, frozen=True):
     first: Moment | None
     many: tuple[Inner, ...] = ()
@@ -61,6 +74,14 @@ def test_moments_are_found_wherever_they_are_and_nothing_else_is_changed() -> No
     assert decode(encode([value], list[Outer]), list[Outer]) == [value]
     with pytest.raises(msgspec.ValidationError):
         decode(b'{"first": "soon"}', Outer)
+
+
+def test_one_of_several_structs_is_told_by_its_tag() -> None:
+    for told in (Told(Began(("a",)), 1.0), Told(Ended({"a": Inner(2.0)}), 1.0)):
+        assert decode(encode(told, Told), Told) == told
+    assert plain(told)["fact"]["units"]["a"]["at"] == "1970-01-01T00:00:02.000000Z"
+    with pytest.raises(msgspec.ValidationError):
+        decode(b'{"fact": [1], "at": "1970-01-01T00:00:02Z"}', Told)
 
 
 def test_what_has_none_is_left_alone_raw_json_included() -> None:

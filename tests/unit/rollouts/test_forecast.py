@@ -86,7 +86,7 @@ def test_a_validation_that_takes_longer_than_its_deadline_holds() -> None:
         ({"validations": []}, "no validation was recorded"),
         ({"calendars": {"hours": None}}, "closed, because they cannot be read: hours"),
         ({"calendars": {}}, "closed, because they cannot be read: hours"),
-        ({"calendars": {"hours": ALWAYS_CLOSED}}, "it is later than 14 days from now"),
+        ({"calendars": {"hours": ALWAYS_CLOSED}}, "closed for longer than 14 days: hours"),
         ({"horizon_seconds": 500.0}, "it is later than 0.00578704 days from now"),
     ],
 )
@@ -128,7 +128,7 @@ def test_a_rollout_under_way_continues_where_it_is() -> None:
     assert (one.state, since(one.starts), since(one.ends)) == ("under way", (-500, -500), (200, 200))
     assert since(rest.starts) == (200, 200)
     watched = Unit(id="a", updated_at=NOW - 30)
-    one, _ = made(units=(UnitWork(watched, ("file",)), *works("b"))).waves
+    one, _ = made(units=(UnitWork(watched, ("file",), pushed_at=NOW - 30), *works("b"))).waves
     assert since(one.ends) == (70 + 600,) * 2
     soaked = replace(soaking, exposure_seconds=600.0)
     one, rest = made(units=(UnitWork(soaked, ("file",)), *works("b"))).waves
@@ -166,7 +166,7 @@ def test_what_takes_no_time_is_over_at_once() -> None:
 def test_samples_and_assumptions_are_named() -> None:
     found = made()
     assert found.durations == {name: Duration(count=1, p50=at, p95=at) for name, [at] in FIXED.items()}
-    assert "of job, only 1 pushes were recorded" in found.assumptions
+    assert "only 1 recorded push of job" in found.assumptions
     assert duration([]) == Duration(count=0)
     assert duration([3.0, 1.0, 2.0]) == Duration(count=3, p50=2.0, p95=3.0)
 

@@ -15,6 +15,7 @@ _READING, _COMMANDS = "lehr.cli.rollout.reading", "lehr.cli.rollout.commands"
         "Inspect": {
             "list": Lazy(f"{_READING}:list_", "List rollout policies, and how far their rollouts are."),
             "show": Lazy(f"{_READING}:show_", "Show the units of a rollout, and what it waits for."),
+            "forecast": Lazy(f"{_READING}:forecast", "Forecast when units are updated and validated."),
             "history": Lazy(f"{_READING}:history", "List what happened in rollouts."),
         },
         "Control an active `lehr run`": {

@@ -11,7 +11,7 @@ from lehr.model.incarnation import Incarnation
 from lehr.model.provenance import Commit
 from lehr.query.partition_view import Reading
 from lehr.rollouts.status import RolloutStatus
-from lehr.strategist.overview import Rollouts, evidence_by_policy
+from lehr.strategist.overview import RolloutForecast, Rollouts, evidence_by_policy
 
 _VERSIONS = 200
 
@@ -31,10 +31,22 @@ def status_of(reading: Reading, policy: str | None) -> RolloutStatus:
     Raises:
         LehrError: there is no such policy, or several to choose from.
     """
-    rollouts = rollouts_of(reading)
+    return _require(rollouts_of(reading)).of(policy)
+
+
+def forecast_of(reading: Reading, policy: str | None, *, every_unit: bool) -> RolloutForecast:
+    """The forecast of the rollout of a policy, or of the only one.
+
+    Raises:
+        LehrError: as `lehr.strategist.overview.Rollouts.forecast`.
+    """
+    return _require(rollouts_of(reading)).forecast(policy, wiring.calendars, every_unit=every_unit)
+
+
+def _require(rollouts: Rollouts | None) -> Rollouts:
     if rollouts is None:
         raise LehrError("no rollout policy is in force", code="CLI187", why="nothing is published yet")
-    return rollouts.of(policy)
+    return rollouts
 
 
 def events_of(reading: Reading, policy: str | None) -> list[Evidence]:

@@ -1,4 +1,4 @@
-"""`lehr rollout list`, `show` and `history`: they read the store, and need no active `lehr run`."""
+"""`lehr rollout list`, `show`, `forecast` and `history`: they read the store, and need no `lehr run`."""
 
 from __future__ import annotations
 
@@ -84,6 +84,34 @@ def show_(policy: str | None, watch: bool, form: str) -> None:
         commit = commit_of(reading, found.target)
         lines = status_lines(found, reading.partition, commit, reading.now, alive=run_state().active)
         show_text(form, lines, lambda: status_document(found, commit))
+
+
+@command()
+@click.argument("policy", required=False, shell_complete=complete_rollout_policy)
+@click.option(
+    "--every-unit", is_flag=True, help="Forecast a rollout of new content of every unit, from now on."
+)
+@reading_options("text", "json", "yaml")
+def forecast(policy: str | None, every_unit: bool, form: str) -> None:
+    """Forecast when the units of POLICY's rollout are updated and validated.
+
+    A rollout under way is forecast from where it is. Otherwise, the forecast is of the rollout of the newest
+    content. It rests on recorded pushes and validations and on the calendars and freezes in intent. Each time
+    is a range: the early end with the median of what was recorded, the late end with its 95th percentile.
+    Times that are not known are shown as unknown, with the reason.
+
+    Examples:
+        lehr rollout forecast
+        lehr rollout forecast web-waves --every-unit
+        lehr rollout forecast web-waves -o json
+    """
+    from lehr.base.moments import plain
+    from lehr.cli.rollout.current import forecast_of
+    from lehr.cli.rollout.text import rollout_forecast_lines
+
+    with open_reading() as reading:
+        found = forecast_of(reading, policy, every_unit=every_unit)
+        show_text(form, rollout_forecast_lines(found, reading.partition), lambda: plain(found))
 
 
 @command()

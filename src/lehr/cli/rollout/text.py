@@ -10,8 +10,12 @@ from lehr.base.moments import plain
 from lehr.cli import formatting, terminal
 from lehr.cli.rollout.measured import measured_lines
 from lehr.model.asset import Partition
+from lehr.model.evidence import Moments
 from lehr.model.provenance import Commit
+from lehr.rollouts.comparison import Comparison
+from lehr.rollouts.forecast_text import forecast_lines
 from lehr.rollouts.status import PastRollout, RolloutState, RolloutStatus, UnitState, UnitStatus
+from lehr.strategist.overview import RolloutForecast
 
 _COLOURS = {
     RolloutState.RUNNING: "cyan",
@@ -56,7 +60,20 @@ def status_lines(
         yield "  note       no `lehr run` is active: nothing is released or pushed"
     yield from _units(status, now)
     yield from measured_lines(status)
+    yield from _forecast(status.forecast, now)
     yield from _past(status.past, partition, now)
+
+
+def rollout_forecast_lines(found: RolloutForecast, partition: Partition) -> Iterator[str]:
+    """A forecast, for people."""
+    target = f"{partition}@{found.target}"
+    if found.every_unit:
+        yield f"if every unit of {found.policy} had new content:"
+    elif found.begun_at is None:
+        yield f"the rollout of {found.policy} to {target}, which has not begun:"
+    else:
+        yield f"the rollout of {found.policy} to {target}, which began at {iso(found.begun_at)}:"
+    yield from map(terminal.printable, forecast_lines(found.forecast))
 
 
 def progress(status: RolloutStatus) -> str:
@@ -121,6 +138,39 @@ def _why(unit: UnitStatus) -> str:
     return unit.why
 
 
+def _forecast(found: Comparison | None, now: float) -> Iterator[str]:
+    if found is None:
+        return
+    yield "  forecast when it began"
+    rows = [
+        (
+            item.unit or f"wave {item.wave} ({formatting.counted(item.units, 'unit')})",
+            "-" if item.updated is None else _clock(item.updated, now),
+            _expected(item.expected_updated, now),
+            "-" if item.validated is None else _clock(item.validated, now),
+            _expected(item.expected_validated, now),
+        )
+        for item in found.rows
+    ]
+    titles = ("unit", "updated", "forecast", "validated", "forecast")
+    width = terminal.width()
+    yield from (f"    {line}" for line in terminal.table(titles, rows, None if width is None else width - 4))
+    yield f"    ends: {_expected(found.ends, now)}"
+    if found.unknown:
+        yield f"    unknown: {terminal.printable(found.unknown)}"
+
+
+def _expected(found: Moments, now: float) -> str:
+    early, late = ("unknown" if at is None else _clock(at, now) for at in (found.early, found.late))
+    return early if early == late else f"{early} to {late}"
+
+
+def _clock(at: float, now: float) -> str:
+    """A moment in UTC, without its date if that is today's."""
+    date, _, clock = iso(at).partition("T")
+    return clock if iso(now).startswith(date) else f"{date} {clock}"
+
+
 def _past(past: tuple[PastRollout, ...], partition: Partition, now: float) -> Iterator[str]:
     if not past:
         return
@@ -131,15 +181,28 @@ def _past(past: tuple[PastRollout, ...], partition: Partition, now: float) -> It
             "-" if item.ended_at is None else formatting.ago(item.ended_at, now),
             item.how,
             formatting.counted(len(item.units), "unit"),
+            _punctual(item),
             item.why,
         )
         for item in past[:_MOST_PAST]
     ]
     width = terminal.width()
-    titles = ("target", "ended", "how", "updated", "why")
+    titles = ("target", "ended", "how", "updated", "forecast", "why")
     yield from (f"    {line}" for line in terminal.table(titles, rows, None if width is None else width - 4))
     if len(past) > _MOST_PAST:
         yield f"    and {len(past) - _MOST_PAST:,} more; see `lehr rollout history`"
+
+
+def _punctual(item: PastRollout) -> str:
+    """When a rollout ended, compared with its forecast."""
+    expected, ended_at = item.expected_end, item.ended_at
+    if expected is None or expected.early is None or ended_at is None:
+        return "-"
+    if ended_at < expected.early - 1:
+        return f"{formatting.span(expected.early - ended_at)} early"
+    if expected.late is not None and ended_at > expected.late + 1:
+        return f"{formatting.span(ended_at - expected.late)} late"
+    return "in time"
 
 
 def status_document(status: RolloutStatus, commit: Commit | None) -> dict[str, Any]:

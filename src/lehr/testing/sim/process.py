@@ -12,6 +12,7 @@ import msgspec
 
 from lehr.base.chance import Chance
 from lehr.base.errors import LehrError
+from lehr.checks.push_times import push_times
 from lehr.control.messages import AnyRequest, CommandResult
 from lehr.control.plane import ControlPlane, Parts
 from lehr.control.server import CarryOut
@@ -107,6 +108,7 @@ class Process:
             registry=harness.registry,
             plugins=[self.plugin],
             checks=harness.checks(),
+            calendars=push_times,
             clock=harness.clock,
             chance=Chance(seed),
             blocking=self.committing,

@@ -1,0 +1,124 @@
+"""A rollout's forecast is kept when it begins, and is never in its way."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from lehr.base.blocking import Inline
+from lehr.checks.push_times import push_times
+from lehr.model.asset import Asset, AssetId, make_asset
+from lehr.model.evidence import Evidence, ForecastMade, Updated
+from lehr.model.governance import ROLLOUT_POLICY
+from lehr.model.types import Registry
+from lehr.rollouts.course import Rollout, folded
+from lehr.sdk.calendars import Calendars, PushTimes
+from lehr.sdk.runtime import Runtime
+from lehr.strategist.overview import evidence_by_policy
+from lehr.strategist.strategist import Strategist
+from lehr.testing.virtual import VirtualClock, run
+from lehr.testing.world import PARTITION, THING
+from tests.world import Plane, World
+
+NAMES = ("a", "b", "c")
+SOAK = 600.0
+POLICY = AssetId("waves")
+
+
+def intent(value: int) -> list[Asset]:
+    things = [make_asset(AssetId(name), THING, {"value": str(value)}, {}) for name in NAMES]
+    payload = {
+        "select": {"ids": list(NAMES)},
+        "target_selection": {"waves": [{"units": 1, "soak_seconds": SOAK}, {}]},
+    }
+    return [*things, make_asset(POLICY, ROLLOUT_POLICY, payload, {})]
+
+
+def two_rollouts(folder: Path, calendars: Calendars) -> list[list[Evidence]]:
+    """The evidence of two rollouts, each from its beginning to its end."""
+
+    async def main() -> None:
+        clock = VirtualClock()
+        plane = Plane(folder, World(), clock)
+        await plane.start()
+        await plane.publish(*intent(1))
+        runtime = Runtime(
+            PARTITION, plane.store, plane.registry, clock, plane.chance, Inline(), calendars=calendars
+        )
+        task = asyncio.create_task(Strategist(runtime, plane.committer, plane.enforcer).run())
+        for value in (2, 3):
+            await clock.sleep(2 * SOAK)
+            await plane.publish(*intent(value))
+        await clock.sleep(2 * SOAK)
+        assert set(plane.world.values.values()) == {"3"}
+        evidence = evidence_by_policy(plane.store.records, PARTITION)[POLICY]
+        for item in evidence:
+            if not found or found[-1][0].rollout != item.rollout:
+                found.append([])
+            found[-1].append(item)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        await plane.kill()
+
+    found: list[list[Evidence]] = []
+    run(main, seed=1)
+    return found[-2:]
+
+
+def last(evidence: list[Evidence]) -> Rollout:
+    rollout = folded(evidence).last
+    assert rollout is not None
+    return rollout
+
+
+def test_it_is_kept_after_the_first_release_and_holds(tmp_path: Path) -> None:
+    _, second = two_rollouts(tmp_path, push_times)
+    facts = [type(item.fact) for item in second]
+    assert facts.count(ForecastMade) == 1
+    assert facts.index(ForecastMade) > facts.index(Updated)
+    rollout = last(second)
+    assert rollout.forecast is not None
+    assert [wave.units for wave in rollout.forecast.waves] == [1, 2]
+    assert rollout.forecast.units.keys() == {"a", "b", "c"}
+    assert rollout.ended_at is not None
+    early, late = rollout.forecast.ends.early, rollout.forecast.ends.late
+    assert early is not None
+    assert late is not None
+    # A soak ends with a look, and looks come every ten seconds.
+    assert early - 1 <= rollout.ended_at <= late + 20
+    for unit, at in rollout.validated.items():
+        expected = rollout.forecast.units[unit].validated
+        assert expected.early is not None
+        assert expected.early - 1 <= at <= expected.early + 30
+
+
+def test_the_same_history_has_the_same_forecast(tmp_path: Path) -> None:
+    for name in ("one", "other"):
+        (tmp_path / name).mkdir()
+    one, other = (two_rollouts(tmp_path / name, push_times) for name in ("one", "other"))
+    assert [last(item).forecast for item in one] == [last(item).forecast for item in other]
+
+
+def test_what_fails_is_logged_once_and_changes_nothing_else(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def broken(_registry: Registry, _governing: Mapping[str, Sequence[Asset]]) -> Sequence[PushTimes]:
+        raise RuntimeError("no such calendar")
+
+    for name in ("broken", "whole"):
+        (tmp_path / name).mkdir()
+    without = two_rollouts(tmp_path / "broken", broken)
+    logged = capsys.readouterr().out + caplog.text
+    assert logged.count("no such calendar") == 3, "one for each rollout, the first of all content included"
+    whole = two_rollouts(tmp_path / "whole", push_times)
+    for one, other in zip(without, whole, strict=True):
+        kept = [item for item in other if not isinstance(item.fact, ForecastMade)]
+        assert [(item.at, item.fact) for item in one] == [(item.at, item.fact) for item in kept]
+
+
+def test_one_that_takes_too_long_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lehr.strategist.forecasts._MOST_SECONDS", -1.0)
+    assert [last(item).forecast for item in two_rollouts(tmp_path, push_times)] == [None, None]
