@@ -157,7 +157,7 @@ def _rollouts(found: Sequence[RolloutStatus]) -> Iterator[str]:
     if not found:
         return
     from lehr.cli.rollout.text import headline
-    from lehr.rollouts.status import RolloutState
+    from lehr.rollouts.figures import RolloutState
 
     for rollout in found:
         if rollout.state is not RolloutState.IDLE:

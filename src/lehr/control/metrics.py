@@ -1,12 +1,12 @@
 """Figures of a running control plane, in the text format of Prometheus.
 
 They are counted as things happen: an answer takes the same time for ten assets and for a million. None is
-labelled by an asset.
+labelled by an asset other than a rollout policy.
 """
 
 from __future__ import annotations
 
-import bisect
+import itertools
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -15,16 +15,20 @@ import msgspec
 
 from lehr import __version__
 from lehr.base.clock import Clock
+from lehr.control.prometheus_text import MEDIA_TYPE, Histogram, family, label, value
 from lehr.control.restart_count import RestartCount
+from lehr.control.rollout_metrics import rollout_families
 from lehr.model.asset import AssetId, AssetKey
 from lehr.model.attempt import Attempt, Publication
 from lehr.model.decision import Condition, Status
+from lehr.model.evidence import Ended, RolloutEnd
 from lehr.model.operation import Operation, Result
 from lehr.model.outputs import Outputs
-from lehr.model.writes import Admit, Finish, KeepOutputs, RecordDecision, Refused, Write
+from lehr.model.writes import Admit, Finish, KeepOutputs, RecordDecision, Refused, Write, WriteReleases
+from lehr.rollouts.figures import RolloutFigures
 from lehr.sdk.store import Standing
 
-MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+__all__ = ["MEDIA_TYPE", "Gauges", "Metrics"]
 
 _TURN_BOUNDS = (0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10.0, 30.0, 60.0)
 _PUSH_BOUNDS = (0.01, 0.05, 0.25, 1.0, 5.0, 15.0, 60.0, 300.0, 1800.0)
@@ -36,30 +40,6 @@ Blocked = tuple[Status, str]
 """Status and reason of an asset that is not settled."""
 
 
-class Histogram:
-    """Durations, in seconds."""
-
-    def __init__(self, bounds: Sequence[float]) -> None:
-        self._bounds = bounds
-        self._counts = [0] * (len(bounds) + 1)
-        self._sum = 0.0
-
-    def observe(self, seconds: float) -> None:
-        """Count one."""
-        self._counts[bisect.bisect_left(self._bounds, seconds)] += 1
-        self._sum += seconds
-
-    def samples(self, name: str, labels: str = "") -> Iterator[str]:
-        """Its lines. `labels` are rendered, such as `result="done"`."""
-        more, total = f"{labels}," if labels else "", 0
-        for bound, count in zip((*self._bounds, "+Inf"), self._counts, strict=True):
-            total += count
-            yield f'{name}_bucket{{{more}le="{bound}"}} {total}'
-        own = f"{{{labels}}}" if labels else ""
-        yield f"{name}_sum{own} {self._sum:.6f}"
-        yield f"{name}_count{own} {total}"
-
-
 class Gauges(msgspec.Struct, frozen=True, kw_only=True):
     """Figures of the moment, which the running program has anyway.
 
@@ -68,6 +48,7 @@ class Gauges(msgspec.Struct, frozen=True, kw_only=True):
         queued: turns that wait, by plugin.
         epoch: of the lease: how often it was taken, by starts and take-overs.
         source_looked_at: wall-clock seconds; None for never.
+        rollouts: those of each policy in force.
     """
 
     partition: str
@@ -78,6 +59,7 @@ class Gauges(msgspec.Struct, frozen=True, kw_only=True):
     enforcing: bool
     ready: bool
     source_looked_at: float | None
+    rollouts: Sequence[RolloutFigures] = ()
 
 
 class Metrics:
@@ -93,6 +75,7 @@ class Metrics:
         self._pushes = {result: Histogram(_PUSH_BOUNDS) for result in Result}
         self._open: dict[str, Operation] = {}
         self._publications = Counter[Publication]()
+        self._ended = Counter[RolloutEnd]()
         self._started: Counter[str] = Counter()
         self._restarts = RestartCount()
         # By when they began to be unsettled: the first entry is the oldest.
@@ -141,6 +124,8 @@ class Metrics:
                     self._condition(decision.asset, decision.condition, decision.at)
                 case KeepOutputs(outputs=outputs):
                     self._restarts.reported(outputs)
+                case WriteReleases(evidence=evidence):
+                    self._ended.update(item.fact.how for item in evidence if isinstance(item.fact, Ended))
 
     def turned(self, _asset: AssetKey, _cause: str, seconds: float) -> None:
         """A turn has ended."""
@@ -177,111 +162,104 @@ class Metrics:
 
     def text(self, now: Gauges) -> str:
         """Everything, with the figures of this moment."""
+        families = (
+            self._of_program(now),
+            self._of_assets(now),
+            self._of_turns(now),
+            self._of_pushes(),
+            self._of_rollouts(now),
+            self._of_source(now),
+        )
+        return "\n".join(itertools.chain.from_iterable(families)) + "\n"
+
+    def _of_program(self, now: Gauges) -> Iterator[str]:
+        info = f'lehr_info{{version="{__version__}",partition="{label(now.partition)}"}} 1'
+        yield from family("lehr_info", "gauge", "Version and partition.", [info])
+        yield from value("lehr_enforcing", "gauge", "1 while this process has the lease.", int(now.enforcing))
+        yield from value("lehr_ready", "gauge", "1 while /readyz answers with 200.", int(now.ready))
+        yield from value("lehr_starts_total", "counter", "Starts and take-overs of the partition.", now.epoch)
+
+    def _of_assets(self, now: Gauges) -> Iterator[str]:
+        settled = now.assets - now.unsettled
+        yield from value("lehr_assets", "gauge", "Assets that are enforced.", now.assets)
+        yield from value("lehr_assets_settled", "gauge", "Of these, with nothing left to do.", settled)
+        yield from family(
+            "lehr_assets_blocked",
+            "gauge",
+            "Assets that are not settled, by status and reason.",
+            [
+                f'lehr_assets_blocked{{status="{status}",reason="{label(reason)}"}} {count}'
+                for (status, reason), count in sorted(self._blocked.items())
+            ],
+        )
         oldest = next(iter(self._unsettled.values()), None)
         age = 0.0 if oldest is None else max(0.0, self._clock.now() - oldest[0])
-        lines = [
-            *_family(
-                "lehr_info",
-                "gauge",
-                "Version and partition.",
-                [f'lehr_info{{version="{__version__}",partition="{_label(now.partition)}"}} 1'],
-            ),
-            *_value("lehr_enforcing", "gauge", "1 while this process has the lease.", int(now.enforcing)),
-            *_value("lehr_ready", "gauge", "1 while /readyz answers with 200.", int(now.ready)),
-            *_value("lehr_starts_total", "counter", "Starts and take-overs of the partition.", now.epoch),
-            *_value("lehr_assets", "gauge", "Assets that are enforced.", now.assets),
-            *_value(
-                "lehr_assets_settled",
-                "gauge",
-                "Of these, with nothing left to do.",
-                now.assets - now.unsettled,
-            ),
-            *_family(
-                "lehr_assets_blocked",
-                "gauge",
-                "Assets that are not settled, by status and reason.",
-                [
-                    f'lehr_assets_blocked{{status="{status}",reason="{_label(reason)}"}} {count}'
-                    for (status, reason), count in sorted(self._blocked.items())
-                ],
-            ),
-            *_value(
-                "lehr_oldest_unsettled_seconds", "gauge", "Age of the oldest asset that is not settled.", age
-            ),
-            *_family(
-                "lehr_turns_queued",
-                "gauge",
-                "Turns that wait, by plugin.",
-                [
-                    f'lehr_turns_queued{{plugin="{_label(name)}"}} {count}'
-                    for name, count in now.queued.items()
-                ],
-            ),
-            *_family(
-                "lehr_turn_seconds",
-                "histogram",
-                "Durations of turns.",
-                self._turns.samples("lehr_turn_seconds"),
-            ),
-            *_value(
-                "lehr_pushes_open", "gauge", "Pushes under way, or whose outcome is unknown.", len(self._open)
-            ),
-            *_family(
-                "lehr_pushes_started_total",
-                "counter",
-                "Pushes, by purpose.",
-                [
-                    f'lehr_pushes_started_total{{purpose="{name}"}} {count}'
-                    for name, count in sorted(self._started.items())
-                ],
-            ),
-            *_family(
-                "lehr_push_seconds",
-                "histogram",
-                "Durations of pushes, by result.",
-                [
-                    line
-                    for result, found in self._pushes.items()
-                    for line in found.samples("lehr_push_seconds", f'result="{result}"')
-                ],
-            ),
-            *_family(
-                "lehr_restarts_total",
-                "counter",
-                "Restarts that were not pushes, such as those of programs that had ended, by type.",
-                [
-                    f'lehr_restarts_total{{type="{_label(type)}"}} {count}'
-                    for type, count in sorted(self._restarts.by_type.items())
-                ],
-            ),
-            *_family(
-                "lehr_publications_total",
-                "counter",
-                "Passes over the source, by result.",
-                [
-                    f'lehr_publications_total{{result="{result}"}} {self._publications[result]}'
-                    for result in Publication
-                ],
-            ),
-            *_value(
-                "lehr_source_looked_at_seconds",
-                "gauge",
-                "When the last pass over the source began.",
-                now.source_looked_at or 0.0,
-            ),
+        yield from value(
+            "lehr_oldest_unsettled_seconds", "gauge", "Age of the oldest asset that is not settled.", age
+        )
+
+    def _of_turns(self, now: Gauges) -> Iterator[str]:
+        queued = [
+            f'lehr_turns_queued{{plugin="{label(name)}"}} {count}' for name, count in now.queued.items()
         ]
-        return "\n".join(lines) + "\n"
+        yield from family("lehr_turns_queued", "gauge", "Turns that wait, by plugin.", queued)
+        turns = self._turns.samples("lehr_turn_seconds")
+        yield from family("lehr_turn_seconds", "histogram", "Durations of turns.", turns)
 
+    def _of_pushes(self) -> Iterator[str]:
+        yield from value(
+            "lehr_pushes_open", "gauge", "Pushes under way, or whose outcome is unknown.", len(self._open)
+        )
+        yield from family(
+            "lehr_pushes_started_total",
+            "counter",
+            "Pushes, by purpose.",
+            [
+                f'lehr_pushes_started_total{{purpose="{name}"}} {count}'
+                for name, count in sorted(self._started.items())
+            ],
+        )
+        durations = (
+            found.samples("lehr_push_seconds", f'result="{result}"') for result, found in self._pushes.items()
+        )
+        yield from family(
+            "lehr_push_seconds",
+            "histogram",
+            "Durations of pushes, by result.",
+            itertools.chain.from_iterable(durations),
+        )
+        yield from family(
+            "lehr_restarts_total",
+            "counter",
+            "Restarts that were not pushes, such as those of programs that had ended, by type.",
+            [
+                f'lehr_restarts_total{{type="{label(type)}"}} {count}'
+                for type, count in sorted(self._restarts.by_type.items())
+            ],
+        )
 
-def _family(name: str, kind: str, help: str, samples: Iterable[str]) -> Iterator[str]:
-    yield f"# HELP {name} {help}"
-    yield f"# TYPE {name} {kind}"
-    yield from samples
+    def _of_rollouts(self, now: Gauges) -> Iterator[str]:
+        yield from rollout_families(now.rollouts, self._clock.now())
+        yield from family(
+            "lehr_rollouts_ended_total",
+            "counter",
+            "Rollouts that have ended, by how.",
+            [f'lehr_rollouts_ended_total{{how="{how}"}} {self._ended[how]}' for how in RolloutEnd],
+        )
 
-
-def _value(name: str, kind: str, help: str, value: float) -> Iterator[str]:
-    return _family(name, kind, help, [f"{name} {value}"])
-
-
-def _label(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    def _of_source(self, now: Gauges) -> Iterator[str]:
+        yield from family(
+            "lehr_publications_total",
+            "counter",
+            "Passes over the source, by result.",
+            [
+                f'lehr_publications_total{{result="{result}"}} {self._publications[result]}'
+                for result in Publication
+            ],
+        )
+        yield from value(
+            "lehr_source_looked_at_seconds",
+            "gauge",
+            "When the last pass over the source began.",
+            now.source_looked_at or 0.0,
+        )

@@ -33,6 +33,7 @@ from lehr.model.writes import LeaseLostError, Write
 from lehr.publish.problem_positions import with_excerpts
 from lehr.publish.publisher import Publisher
 from lehr.query.run_state import History, Load, RunState
+from lehr.rollouts.figures import RolloutFigures
 from lehr.sdk.calendars import Calendars, no_calendars
 from lehr.sdk.check import CheckPlugin
 from lehr.sdk.claims import Claims
@@ -212,6 +213,11 @@ class ControlPlane:
     def enforcer(self) -> Enforcer:
         """Answers queries about current state. Another one after the lease was lost."""
         return self._tenure.enforcer
+
+    @property
+    def rollouts(self) -> Sequence[RolloutFigures]:
+        """The rollouts of each policy in force, as the Strategist found them last."""
+        return tuple(self._tenure.strategist.figures.values())
 
     @property
     def started(self) -> bool:

@@ -52,6 +52,7 @@ class Probes:
                 enforcing=not plane.standby,
                 ready=self.ready().ok,
                 source_looked_at=plane.source_looked_at,
+                rollouts=plane.rollouts,
             )
         )
 

@@ -12,6 +12,7 @@ time and the state of units are values, so the same question always has the same
 | `forecast` | when waves start and end, as far as that is known |
 | `forecast_run`, `open_times` | a rollout in virtual time |
 | `forecast_inputs`, `push_samples`, `validation_samples` | what it is made from |
+| `figures` | the state of rollouts, and units by how far they are |
 | `comparison` | rollouts next to their forecasts |
 | `forecast_text` | forecasts for people |
 | `status` | how far rollouts are, and what they wait for |

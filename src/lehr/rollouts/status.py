@@ -15,25 +15,12 @@ from lehr.model.asset import AssetId
 from lehr.model.evidence import Begun, Evidence, Moments, RolloutCommand, UnitLook
 from lehr.rollouts.comparison import Comparison, compared
 from lehr.rollouts.course import Course, Rollout, after
+from lehr.rollouts.figures import RolloutState, is_blocked, state_of
 from lehr.rollouts.looking import looked
 from lehr.rollouts.members import Member, units_of
 from lehr.rollouts.plan import Step, plan
 from lehr.rollouts.policy import Policy
 from lehr.rollouts.services import UNANSWERED
-
-
-class RolloutState(enum.StrEnum):
-    """State of a policy's rollouts.
-
-    RUNNING: one is under way. PAUSED: a person paused it. HOLDING: it waits until a person decides. BLOCKED:
-    none begins, because the content has failed. IDLE: there is nothing to roll out.
-    """
-
-    RUNNING = "running"
-    PAUSED = "paused"
-    HOLDING = "holding"
-    BLOCKED = "blocked"
-    IDLE = "idle"
 
 
 class UnitState(enum.StrEnum):
@@ -203,7 +190,8 @@ def status_of(
     units = _units(policy, running, members, shown)
     selection = shown.selection
     taking_part = {unit.id for unit in units}
-    state, waits_for, unblock = _waiting(policy, running, units, step)
+    state = state_of(running, step)
+    waits_for, unblock = _waiting(policy, running, units, step)
     until = None if selection is None or state is not RolloutState.RUNNING else selection.ask_again_at
     return RolloutStatus(
         policy=policy.id,
@@ -267,7 +255,7 @@ def _without(
         waits_for = f"a rollout of incarnation {newest}, which begins as soon as `lehr run` is active"
     elif step.grants:
         waits_for = "`lehr run`, which records the content that these assets have"
-    elif step.hold and any(course.failures(item.id, item.newest) for item in members if item.wants_newest):
+    elif is_blocked(course, members, step):
         state = RolloutState.BLOCKED
         unblock = f"commit other content, or run `lehr rollout retry {policy.id} --reason TEXT`"
         blocked = [
@@ -355,27 +343,21 @@ _ASKED = {
 }
 
 
-def _waiting(
-    policy: Policy, running: Rollout, units: Sequence[UnitStatus], step: Step
-) -> tuple[RolloutState, str, str]:
-    """The state, what it waits for, and what a person can do."""
+def _waiting(policy: Policy, running: Rollout, units: Sequence[UnitStatus], step: Step) -> tuple[str, str]:
+    """What it waits for, and what a person can do."""
     if running.asked is not None and running.asked.command in _ASKED:
         asked = running.asked
         what = f"`lehr run`: {_ASKED[asked.command]}, as {asked.actor} requested: {asked.reason}"
-        return RolloutState.RUNNING, what, ""
+        return what, ""
     if running.paused is not None:
         why = f"a person: paused by {running.paused.actor}: {running.paused.reason}"
-        return RolloutState.PAUSED, why, f"run `lehr rollout resume {policy.id}`"
+        return why, f"run `lehr rollout resume {policy.id}`"
     by = policy.payload.selected_by
     if by is not None and step.hold == UNANSWERED:
-        return (
-            RolloutState.RUNNING,
-            f"the selection {by.service}; the log of `lehr run` has why it has no answer",
-            "",
-        )
+        return f"the selection {by.service}; the log of `lehr run` has why it has no answer", ""
     if step.hold:
-        return RolloutState.HOLDING, f"a person: {step.hold}", _unhold(policy, step)
-    return RolloutState.RUNNING, _next(policy, running, units, step), ""
+        return f"a person: {step.hold}", _unhold(policy, step)
+    return _next(policy, running, units, step), ""
 
 
 def _unhold(policy: Policy, step: Step) -> str:

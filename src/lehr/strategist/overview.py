@@ -16,6 +16,7 @@ from lehr.model.incarnation import Incarnation
 from lehr.model.release import Release
 from lehr.model.types import Registry
 from lehr.rollouts.course import folded
+from lehr.rollouts.figures import RolloutState
 from lehr.rollouts.forecast import Forecast
 from lehr.rollouts.forecast_inputs import as_if_begun, as_if_changed
 from lehr.rollouts.members import units_of
@@ -23,7 +24,6 @@ from lehr.rollouts.plan import taking_part_in
 from lehr.rollouts.policy import Policy
 from lehr.rollouts.status import (
     PastRollout,
-    RolloutState,
     RolloutStatus,
     UnitStatus,
     past_rollouts,

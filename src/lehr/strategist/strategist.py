@@ -16,6 +16,7 @@ from lehr.model.asset import AssetId
 from lehr.model.evidence import Ended, Looked
 from lehr.model.writes import LeaseLostError, Refused, WriteReleases
 from lehr.rollouts.course import Course
+from lehr.rollouts.figures import RolloutFigures, RolloutState, figures_of
 from lehr.rollouts.members import Member
 from lehr.rollouts.plan import Step, plan
 from lehr.rollouts.policy import Policy
@@ -43,6 +44,9 @@ class Strategist:
     """Releases what the policies in force allow, while this process has the lease.
 
     It may be stopped at any moment: everything that it decides from is in the store.
+
+    Attributes:
+        figures: the rollouts of each policy in force, as of the last look at it.
     """
 
     def __init__(self, runtime: Runtime, committer: Committer, enforcer: Enforcer) -> None:
@@ -52,6 +56,7 @@ class Strategist:
         self._roster = Roster(runtime.store, runtime.registry, runtime.partition)
         self._courses = Courses()
         self._forecasts = ForecastKeeper(runtime, self._roster.contents)
+        self.figures: dict[AssetId, RolloutFigures] = {}
         self._looked: dict[str, float] = {}
         self._woken = asyncio.Event()
         self._troubled: set[AssetId] = set()
@@ -111,6 +116,8 @@ class Strategist:
 
     async def _step_all(self) -> float | None:
         """Steps of all policies. Returns the seconds until the next that time alone brings."""
+        in_force = {policy.id for policy in self._policies()}
+        self.figures = {id: found for id, found in self.figures.items() if id in in_force}
         found = [await self._tried(policy) for policy in self._policies()]
         return min((seconds for seconds in found if seconds is not None), default=None)
 
@@ -123,12 +130,19 @@ class Strategist:
             if policy.id not in self._troubled:
                 log.warning("a rollout waits; retrying", policy=policy.id, error=str(error))
             self._troubled.add(policy.id)
+            if isinstance(error, ValueError):
+                self._hold(policy.id)
             return _RETRY
         except Exception:
             log.exception("a step of a rollout failed; retrying", policy=policy.id)
             return _RETRY
         self._troubled.discard(policy.id)
         return again_in
+
+    def _hold(self, policy: AssetId) -> None:
+        """The target selection of a policy cannot be used."""
+        known = self.figures.get(policy, RolloutFigures(policy=policy, state=RolloutState.HOLDING))
+        self.figures[policy] = replace(known, state=RolloutState.HOLDING)
 
     async def _step(self, policy: Policy) -> float | None:
         """Steps of one policy, until there is nothing to write."""
@@ -170,6 +184,7 @@ class Strategist:
             verdicts=self._verdicts,
         )
         if not step.writes:
+            self.figures[policy.id] = figures_of(policy.id, course, members, step)
             return step, None
         step = self._with_forecast(step, policy, course, members, governance, now)
         write = write_of(

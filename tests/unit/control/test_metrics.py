@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import re
+from typing import Any
+
+from msgspec.structs import replace
 
 from lehr.base.digest import Digest
 from lehr.control.metrics import Gauges, Metrics
 from lehr.model.asset import AssetId, AssetKey
 from lehr.model.attempt import Attempt, Publication
 from lehr.model.decision import Condition, Status
+from lehr.model.evidence import Begun, Ended, Evidence, RolloutEnd
 from lehr.model.operation import DONE, Purpose
 from lehr.model.outputs import Outputs
 from lehr.model.reason import Reason
-from lehr.model.writes import Finish, KeepOutputs, Refused
+from lehr.model.writes import Finish, KeepOutputs, Refused, WriteReleases
+from lehr.rollouts.figures import RolloutFigures, RolloutState
 from lehr.sdk.store import Standing
 from tests.unit.control.test_activity_log import SHOP, Hand, admission, decision
 
@@ -29,9 +34,12 @@ GAUGES = Gauges(
 SETTLED = Status.CONVERGED
 
 
-def values(metrics: Metrics) -> dict[str, float]:
+UNITS = ("waiting", "updated", "validated", "failed")
+
+
+def values(metrics: Metrics, gauges: Gauges = GAUGES) -> dict[str, float]:
     """Every sample, by its name and labels."""
-    lines = [line for line in metrics.text(GAUGES).splitlines() if not line.startswith("#")]
+    lines = [line for line in metrics.text(gauges).splitlines() if not line.startswith("#")]
     return {name: float(value) for name, _, value in (line.rpartition(" ") for line in lines)}
 
 
@@ -44,7 +52,8 @@ def test_every_line_is_in_the_format_of_prometheus() -> None:
     metrics.committed([decision("file/a", Status.WAITING, 'we"ird\\')], [None])
     sample = re.compile(r'[a-z_]+(\{([a-z]+="([^"\\]|\\.)*",?)+\})? [0-9.e+-]+')
     known: set[str] = set()
-    for line in metrics.text(GAUGES).splitlines():
+    gauges = replace(GAUGES, rollouts=(rollout('we"b\\', begun_at=1.0, waiting=1),))
+    for line in metrics.text(gauges).splitlines():
         if line.startswith("# TYPE "):
             known.add(line.split()[2])
             assert line.split()[3] in ("counter", "gauge", "histogram")
@@ -133,3 +142,45 @@ def test_restarts_are_counted_by_type() -> None:
     outputs = Outputs(SHOP, AssetId("web"), "lehr.Process", {"restarts": 3}, 0.0)
     metrics.committed([KeepOutputs(outputs)], [None])
     assert values(metrics)['lehr_restarts_total{type="lehr.Process"}'] == 3
+
+
+def rollout(policy: str, state: RolloutState = RolloutState.RUNNING, **units: Any) -> RolloutFigures:
+    return RolloutFigures(policy=AssetId(policy), state=state, **units)
+
+
+def test_rollouts_are_counted_by_policy_and_state() -> None:
+    under_way = rollout("web", begun_at=40.0, waiting=5, updated=2, validated=3, failed=1)
+    gauges = replace(GAUGES, rollouts=(under_way, rollout("db", RolloutState.BLOCKED)))
+    clock = Hand()
+    found = values(Metrics(clock), gauges)
+    assert found['lehr_rollout_state{policy="web",state="running"}'] == 1
+    assert found['lehr_rollout_state{policy="db",state="blocked"}'] == 1
+    units = {name: found[f'lehr_rollout_units{{policy="web",state="{name}"}}'] for name in UNITS}
+    assert units == {"waiting": 5, "updated": 2, "validated": 3, "failed": 1}
+    assert found['lehr_rollout_seconds{policy="web"}'] == clock.now() - 40.0
+    assert not any("db" in name for name in found if "units" in name or "seconds" in name)
+
+
+def test_further_policies_are_added_up() -> None:
+    many = tuple(rollout(f"policy-{number:04}", begun_at=float(number), waiting=1) for number in range(2_000))
+    found = values(Metrics(Hand()), replace(GAUGES, rollouts=many))
+    assert found['lehr_rollout_state{policy="Other",state="running"}'] == 1_900
+    assert found['lehr_rollout_units{policy="Other",state="waiting"}'] == 1_900
+    assert found['lehr_rollout_seconds{policy="Other"}'] == max(
+        Hand().now() - number for number in range(100, 2_000)
+    )
+    assert len(Metrics(Hand()).text(replace(GAUGES, rollouts=many))) < 64_000
+
+
+def test_rollouts_that_end_are_counted_by_how() -> None:
+    metrics = Metrics(Hand())
+    facts = (Begun(2), Ended(RolloutEnd.FAILED), Ended(RolloutEnd.COMPLETED), Ended(RolloutEnd.FAILED))
+    evidence = tuple(
+        Evidence(partition=SHOP, policy=AssetId("web"), rollout="r", at=1.0, fact=fact) for fact in facts
+    )
+    write = WriteReleases(SHOP, 0, Digest("g"), 1.0, evidence=evidence)
+    metrics.committed([write, write], [None, Refused(Reason.OVERTAKEN, "later")])
+    found = values(metrics)
+    assert found['lehr_rollouts_ended_total{how="failed"}'] == 2
+    assert found['lehr_rollouts_ended_total{how="completed"}'] == 1
+    assert found['lehr_rollouts_ended_total{how="rolled-back"}'] == 0

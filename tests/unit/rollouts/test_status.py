@@ -24,9 +24,10 @@ from lehr.model.evidence import (
 from lehr.model.selector import Selector
 from lehr.rollouts import TargetSelection, Wave
 from lehr.rollouts.course import folded
+from lehr.rollouts.figures import RolloutState
 from lehr.rollouts.members import Member
 from lehr.rollouts.policy import Policy, RolloutPolicy, SelectedBy, Validation
-from lehr.rollouts.status import RolloutState, RolloutStatus, UnitState, past_rollouts, status_of
+from lehr.rollouts.status import RolloutStatus, UnitState, past_rollouts, status_of
 
 POLICY = AssetId("waves")
 OLD, NEW = Digest("old"), Digest("new")

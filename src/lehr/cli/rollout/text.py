@@ -13,8 +13,9 @@ from lehr.model.asset import Partition
 from lehr.model.evidence import Moments
 from lehr.model.provenance import Commit
 from lehr.rollouts.comparison import Comparison
+from lehr.rollouts.figures import RolloutState
 from lehr.rollouts.forecast_text import forecast_lines
-from lehr.rollouts.status import PastRollout, RolloutState, RolloutStatus, UnitState, UnitStatus
+from lehr.rollouts.status import PastRollout, RolloutStatus, UnitState, UnitStatus
 from lehr.strategist.overview import RolloutForecast
 
 _COLOURS = {
