@@ -161,14 +161,16 @@ class _Look:
         return self._rollout.cohorts.get(unit) == self._rollout.newest_cohort
 
     def _controls(self) -> list[str]:
-        """Units that run what they had, and are still to be updated."""
-        return [
-            unit
-            for unit, members in self._units.items()
-            if unit not in self._rollout.updated
-            and any(item.wants_target for item in members)
-            and all(item.applied is not None for item in members)
-        ]
+        """Units that run what they had, and are still to be updated.
+
+        What their other members run is not looked up: they are at rest.
+        """
+        found = []
+        for unit, members in self._units.items():
+            wanting = [item for item in members if item.wants_target]
+            if unit not in self._rollout.updated and wanting and all(item.applied for item in wanting):
+                found.append(unit)
+        return found
 
     def _count(self, analysis: CanaryAnalysis, findings: Findings, since: float) -> None:
         """Know the counters of a look."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from lehr.base.digest import digest
 from lehr.canary import Judge
@@ -61,6 +62,7 @@ class Rolling:
         self.looked: float | None = None
         self.verdicts = Verdicts()
         self._units = units
+        self.resting: list[Member] = []
         self._keep(plan(rules, self.course, self._members(), 2, self.now, since_look=None, new_id="r1"))
 
     def _members(self) -> list[Member]:
@@ -77,7 +79,7 @@ class Rolling:
                 labels={"cluster": f"c-{unit}"},
             )
             for unit in self._units
-        ]
+        ] + self.resting
 
     def step(self, findings: Findings | None = None) -> Step:
         """One step, which is kept."""
@@ -320,6 +322,19 @@ def test_a_unit_is_validated_once_its_canary_analysis_passes() -> None:
     assert rolling.of(Validated)
     assert rolling.now - 1000.0 >= 60.0, "not before the minimum exposure"
     assert rolling.released == {"a", "b", "c"}
+
+
+def test_units_are_controls_although_some_of_their_assets_do_not_change() -> None:
+    rolling = compared("a", "b")
+    # As the roster has it: what production has is looked up for members that change, or of updated units.
+    resting = Member(id=AssetId("b/envoy"), unit="b", newest=OLD, released=OLD)
+    updated = replace(resting, id=AssetId("a/envoy"), unit="a", target=OLD, applied=OLD, good=True)
+    rolling.resting = [resting, updated]
+    rolling.step()
+    found = rolling.look(Traffic(rolling))
+    assert {sample.unit for sample in rolling.of(Counted)[-1].samples} == {"a", "b"}
+    assert not rolling.of(Validated)
+    assert found.seen.unproven["a"].startswith("canary analysis: ")
 
 
 def test_worse_units_fail_and_the_numbers_are_kept() -> None:
