@@ -32,7 +32,8 @@ def etcd_program() -> str:
     packaged = ROOT / "build" / "etcd" / "usr" / "bin" / "etcd"
     found = os.environ.get("ETCD") or shutil.which("etcd") or (str(packaged) if packaged.exists() else None)
     if found is None:
-        pytest.skip("NO ETCD: nothing real was tested here; get one with scripts/etcd.sh")
+        how = "scripts/debian_package.sh etcd etcd-server"
+        pytest.skip(f"NO ETCD: nothing real was tested here; get one with {how}")
     return found
 
 

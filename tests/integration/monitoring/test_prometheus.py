@@ -3,11 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import http.client
-import os
-import shutil
-import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,9 +16,7 @@ from lehr.monitoring.looks import Looks
 from lehr.monitoring.prometheus import PrometheusSource
 from lehr.monitoring.web import Web
 from lehr.secrets import SecretReader
-from tests.ports import free_ports
-
-_SECONDS = 30.0
+from tests.prometheus import Prometheus
 
 CONFIGURATION = "global: {evaluation_interval: 1s}\nrule_files: [rules.yml]\n"
 RULES = """\
@@ -38,41 +31,15 @@ groups:
 
 @pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    program = os.environ.get("PROMETHEUS") or shutil.which("prometheus")
-    if program is None:
-        pytest.skip("NO PROMETHEUS: nothing real was tested here; install it, or name it in PROMETHEUS")
     folder = tmp_path_factory.mktemp("prometheus")
     (folder / "prometheus.yml").write_text(CONFIGURATION)
     (folder / "rules.yml").write_text(RULES)
-    port = free_ports(1)
-    command = [
-        program,
-        f"--config.file={folder}/prometheus.yml",
-        f"--storage.tsdb.path={folder}/data",
-        f"--web.listen-address=127.0.0.1:{port}",
-    ]
-    with (folder / "log").open("wb") as log, subprocess.Popen(command, stdout=log, stderr=log) as process:
-        try:
-            _wait_until_ready(port, process, folder / "log")
-            yield f"http://127.0.0.1:{port}"
-        finally:
-            process.kill()
-
-
-def _wait_until_ready(port: int, process: subprocess.Popen[bytes], log: Path) -> None:
-    until = time.monotonic() + _SECONDS
-    while time.monotonic() < until and process.poll() is None:
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=_SECONDS)
-        try:
-            connection.request("GET", "/api/v1/alerts")
-            if b"firing" in connection.getresponse().read():
-                return
-        except OSError:
-            pass
-        finally:
-            connection.close()
-        time.sleep(0.1)
-    raise AssertionError(f"Prometheus does not become ready: {log.read_text()}")
+    prometheus = Prometheus(folder)
+    try:
+        prometheus.start(lambda alerts: b"firing" in alerts)
+        yield prometheus.address
+    finally:
+        prometheus.kill()
 
 
 def read(address: str, question: Question) -> Reading:
