@@ -94,4 +94,5 @@ def figures_of(policy: AssetId, course: Course, members: Sequence[Member], step:
 def _waiting(running: Rollout, members: Sequence[Member], step: Step) -> int:
     if step.selection is not None:  # it names every unit that takes part
         return sum(unit not in running.updated for unit in (*step.selection.update, *step.selection.others))
-    return sum(not unit.updated for unit in taking_part_in(running, units_of(members)).values())
+    units = taking_part_in(running, units_of(members), running.begun_at)
+    return sum(not unit.updated for unit in units.values())

@@ -66,7 +66,7 @@ def inputs_of(
     """
     units = units_of(members)
     since = min(max(0.0, now - rollout.looked_at), LONGEST_GAP * policy.validation.look_every)
-    works = tuple(_works(rollout, units, asset_of, known.calendars, since, check_time))
+    works = tuple(_works(rollout, units, asset_of, known.calendars, now, since, check_time))
     found = ForecastInputs(
         selection=policy.target_selection,
         works=works,
@@ -101,6 +101,7 @@ def _works(
     units: Units,
     asset_of: AssetOf,
     calendars: Sequence[PushTimes],
+    now: float,
     since_look: float,
     check_time: Callable[[], None],
 ) -> Iterator[UnitWork]:
@@ -109,7 +110,7 @@ def _works(
     Args:
         since_look: so many seconds will count as exposure at the next look, if a unit is still good.
     """
-    for id, unit in taking_part_in(rollout, units).items():
+    for id, unit in taking_part_in(rollout, units, now).items():
         check_time()
         moving = [item for item in units[id] if item.id in rollout.before or item.wants_target]
         assets = [asset for item in moving if (asset := asset_of(item.id)) is not None]

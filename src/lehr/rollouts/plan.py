@@ -23,6 +23,7 @@ from lehr.model.evidence import (
 )
 from lehr.model.release import ReleaseKind
 from lehr.rollouts.course import Course, Rollout, after
+from lehr.rollouts.looking import NEVER
 from lehr.rollouts.measuring import Findings
 from lehr.rollouts.members import Member, Units, common_labels, units_of
 from lehr.rollouts.observing import NOTHING_SEEN, Seen, observe
@@ -34,7 +35,8 @@ from lehr.rollouts.units import Unit
 from lehr.rollouts.verdicts import Verdicts
 from lehr.sdk.target_selection import SelectionQuestion
 
-_BASELINES_AT_ONCE = 1000
+BASELINES_AT_ONCE = 1000
+"""So many assets are released at most to what they have in one step."""
 
 
 class Grant(NamedTuple):
@@ -90,7 +92,8 @@ def plan(
     """The next step of a policy's rollout.
 
     Args:
-        members: all assets that the policy governs.
+        members: assets that the policy governs. Units that want no other content and got none in the rollout
+            under way make no difference, and may be left out.
         newest: sequence of the newest incarnation.
         now: wall-clock seconds.
         since_look: seconds since the last look at updated units, by a clock that does not jump; None if this
@@ -104,11 +107,11 @@ def plan(
         ValueError: the target selection has no answer.
     """
     unknown = [item for item in members if not item.known and item.applied is not None]
-    if any(item.busy for item in unknown):
-        return Step(hold="pushes that began before the policy came into force are still under way")
+    free = [item for item in unknown if not item.busy][:BASELINES_AT_ONCE]
+    if free:
+        return Step(grants=tuple(Grant(item.id, item.applied_at, ReleaseKind.BASELINE) for item in free))
     if unknown:
-        some = unknown[:_BASELINES_AT_ONCE]
-        return Step(grants=tuple(Grant(item.id, item.applied_at, ReleaseKind.BASELINE) for item in some))
+        return Step(hold="pushes that began before the policy came into force are still under way")
     running = course.running
     if running is None:
         return _begin(policy, course, members, newest, new_id)
@@ -306,7 +309,7 @@ class _Running:
     # --- updating ---------------------------------------------------------------------------
 
     def _update(self, look_in: float | None) -> Step:
-        taking_part = taking_part_in(self._rollout, self._units)
+        taking_part = taking_part_in(self._rollout, self._units, self._now)
         if not any(unit in taking_part for unit in self._rollout.watched) and not self._pending(taking_part):
             gone_back = self._rollout.went_back
             how = RolloutEnd.REVERTED if gone_back or not self._rollout.updated else RolloutEnd.COMPLETED
@@ -367,22 +370,29 @@ class _Running:
         self._know(Updated(units, {item.id: item.released_at for item in members}, wave))
 
 
-def taking_part_in(rollout: Rollout, units: Units) -> dict[str, Unit]:
-    """The units that have the content of a rollout, and those that are still to get it."""
+def taking_part_in(rollout: Rollout, units: Units, now: float) -> dict[str, Unit]:
+    """The units that have the content of a rollout, and those that are still to get it.
+
+    Deadlines count the time for which units were watched: clocks jump, and processes stop.
+
+    Args:
+        now: wall-clock seconds.
+    """
     found = {}
     for id, members in units.items():
         updated = rollout.updated.get(id)
         wanted = updated is not None or any(item.wants_target for item in members)
         if id in rollout.went_back or not wanted:
             continue
-        look, promoted = rollout.looks.get(id), id in rollout.promoted
-        exposure = float("inf") if promoted else 0.0 if look is None else look.exposure
+        look, promoted = rollout.looks.get(id, NEVER), id in rollout.promoted
+        since = None if updated is None else max(0.0, min(updated, now - look.watched))
         found[id] = Unit(
             id=id,
             labels=common_labels(members),
-            updated_at=updated,
+            updated_at=since,
             validated_at=rollout.validated.get(id),
-            exposure_seconds=exposure,
+            exposure_seconds=float("inf") if promoted else look.exposure,
+            paused_seconds=0.0 if since is None else max(0.0, now - since - look.watched),
             held="; ".join(f"{item.id} is {item.held}" for item in members if item.held),
             new=all(item.applied is None for item in members),
         )

@@ -17,7 +17,7 @@ from lehr.rollouts.validation_samples import Validated
 from lehr.sdk.calendars import PushTimes
 from lehr.sdk.runtime import Runtime
 from lehr.sdk.store import Records
-from lehr.strategist.roster import Contents
+from lehr.strategist.contents import Contents
 
 log = Log()
 
@@ -81,12 +81,16 @@ class ForecastKeeper:
         self,
         policy: Policy,
         rollout: Rollout,
-        members: Sequence[Member],
+        members: Callable[[], Sequence[Member]],
         validated: Sequence[Validated],
         governance: Governance,
         now: float,
     ) -> ForecastMade | None:
-        """The forecast of a rollout; None if it has one, or cannot have one. Blocks."""
+        """The forecast of a rollout; None if it has one, or cannot have one. Blocks.
+
+        Args:
+            members: called for all assets that the policy governs.
+        """
         by = policy.payload.selected_by
         if rollout.forecast is not None or rollout.id in self._failed or by is not None:
             return None
@@ -95,7 +99,7 @@ class ForecastKeeper:
             found = forecast_of(
                 policy,
                 rollout,
-                members,
+                members(),
                 self._contents,
                 runtime.store.records,
                 validated,

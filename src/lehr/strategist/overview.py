@@ -170,7 +170,7 @@ class Rollouts:
         rollout = running
         if rollout is None:
             rollout, members = as_if_begun(members, governance.sequence, self._now)
-        if not taking_part_in(rollout, units_of(members)):
+        if not taking_part_in(rollout, units_of(members), self._now):
             raise LehrError(
                 f"{policy.id} has nothing to roll out",
                 code="ROL135",

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from lehr.enforce.governance import Governance
-from lehr.model.asset import Partition
+from lehr.model.asset import AssetId, Partition
 from lehr.model.evidence import Evidence
 from lehr.model.release import Release, ReleaseBasis, ReleaseKind
 from lehr.model.writes import WriteReleases
 from lehr.rollouts.plan import Step
 from lehr.rollouts.policy import Policy
-from lehr.strategist.roster import Contents
+from lehr.strategist.contents import Content
 
 _REASONS = {
     ReleaseKind.BASELINE: "it had this content when the policy came into force",
@@ -24,7 +24,7 @@ def write_of(
     step: Step,
     policy: Policy,
     governance: Governance,
-    contents: Contents,
+    content: Callable[[AssetId, int], Content | None],
     partition: Partition,
     now: float,
     seen: int,
@@ -33,6 +33,7 @@ def write_of(
     """The releases and the evidence of a step: refused if releases or policies have changed since.
 
     Args:
+        content: of an asset in an incarnation; None if that does not have it.
         seen: number of the newest evidence that the step rests on.
         identifier: makes ids of releases, each greater than the one before.
     """
@@ -40,18 +41,18 @@ def write_of(
 
     def releases() -> Iterator[Release]:
         for grant in step.grants:
-            asset = contents.asset(grant.asset, grant.target)
-            if asset is not None:
+            found = content(grant.asset, grant.target)
+            if found is not None:
                 yield Release(
                     id=identifier(),
                     partition=partition,
-                    asset=asset.id,
+                    asset=grant.asset,
                     target=grant.target,
                     kind=grant.kind,
                     basis=basis,
                     at=now,
-                    content_key=contents.key(asset, grant.target),
-                    reads=contents.reads(asset),
+                    content_key=found.key,
+                    reads=found.reads,
                     rollout=step.rollout,
                     reason=_REASONS.get(grant.kind, ""),
                 )

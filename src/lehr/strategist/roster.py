@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 import msgspec
 from msgspec.structs import replace
 
 from lehr.base.digest import Digest
 from lehr.enforce.governance import Governance
-from lehr.model.addons import LABELS, TURNDOWN, Labels
+from lehr.model.addons import LABELS, Labels
 from lehr.model.asset import Asset, AssetId, AssetKey, Partition
-from lehr.model.content_key import NOT_CONTENT, content_key
 from lehr.model.control import Control, ControlKind
 from lehr.model.decision import Status
 from lehr.model.diff import Goal
 from lehr.model.operation import Result
 from lehr.model.reason import Reason
+from lehr.model.release import NO_RELEASES, Releases
 from lehr.model.types import Registry, addon_names
 from lehr.rollouts.course import Rollout
 from lehr.rollouts.members import Member
 from lehr.rollouts.policy import Policy
 from lehr.sdk.store import PrunedError, Store
+from lehr.strategist.contents import Content, Contents
+from lehr.strategist.group import Group
 
 _BAD = frozenset(
     {Reason.DIFF_STALLED, Reason.PUSH_FAILED, Reason.PUSH_STALLED, Reason.PUSHED_STILL_DIFFERENT}
@@ -30,66 +33,54 @@ _BAD = frozenset(
 
 _HOLDING = {ControlKind.PAUSE: "paused", ControlKind.FREEZE: "frozen", ControlKind.PIN: "pinned"}
 
-_NOT_CONTENT = tuple(f"/addons/{name}/" for name in sorted(NOT_CONTENT))
-
-
-class Contents:
-    """Content keys of assets at incarnations, by the assets as they are stored."""
-
-    def __init__(self, store: Store, registry: Registry, partition: Partition) -> None:
-        self._store = store
-        self._registry = registry
-        self.partition = partition
-
-    def asset(self, id: AssetId, sequence: int) -> Asset | None:
-        """An asset of an incarnation; None if it is not there, or the incarnation is pruned."""
-        try:
-            return self._store.intent.asset(AssetKey(self.partition, id), sequence)
-        except PrunedError:
-            return None
-
-    def reads(self, asset: Asset) -> tuple[AssetId, ...]:
-        """The assets that are part of its content: those that it refers to, except to be ordered by them."""
-        mentions = self._registry.mentions(asset)
-        targets = {item.target for item in mentions if not item.path.startswith(_NOT_CONTENT)}
-        return tuple(sorted(targets - {asset.id}))
-
-    def key(self, asset: Asset, sequence: int) -> Digest:
-        """The key of an asset's content as an incarnation has it."""
-        return content_key(asset, [(id, self.asset(id, sequence)) for id in self.reads(asset)])
-
-    def key_at(self, id: AssetId, sequence: int) -> Digest | None:
-        """The same by its id; None if the incarnation does not have it."""
-        asset = self.asset(id, sequence) if sequence else None
-        return None if asset is None else self.key(asset, sequence)
+_BUSY = (Status.PUSHING, Status.UNKNOWN)
 
 
 class _Place(msgspec.Struct, frozen=True):
-    """A member as intent has it."""
+    """A member as intent has it.
+
+    Attributes:
+        since: the incarnation that it was read in. The newest has the same content; others need not.
+    """
 
     policy: AssetId
     unit: str
     labels: dict[str, str]
-    reads: tuple[AssetId, ...]
-    key: Digest
+    content: Content
+    since: int
+
+
+class _Moment(NamedTuple):
+    """A step.
+
+    Attributes:
+        target: the incarnation that the rollout brings; 0 if none is under way, or it is pruned.
+        now: wall-clock seconds.
+    """
+
+    rollout: Rollout | None
+    target: int
+    governance: Governance
+    now: float
 
 
 class Roster:
     """The members of all policies in force.
 
-    Their content in the newest incarnation is kept, and only changes are read again.
+    Their content in the newest incarnation and their releases are kept, and only changes are read again. So a
+    step takes as long as what changes, however many assets are governed.
     """
 
     def __init__(self, store: Store, registry: Registry, partition: Partition) -> None:
         self._store = store
-        self._registry = registry
         self._partition = partition
         self.contents = Contents(store, registry, partition)
         self._sequence = 0
         self._governance = Digest("")
+        self._releases = NO_RELEASES
         self._places: dict[AssetId, _Place] = {}
         self._readers: dict[AssetId, set[AssetId]] = {}
-        self._idle: dict[AssetId, Member] = {}
+        self._groups: dict[AssetId, Group] = {}
 
     def members(
         self,
@@ -109,120 +100,182 @@ class Roster:
             resting: look up how those are whose content neither changes nor has changed.
         """
         self._follow(governance)
-        updated = {} if rollout is None else rollout.updated
-        found = []
-        for id, place in self._places.items():
-            if place.policy != policy.id or governance.releases.frees(id):
-                continue
-            member = self._member(id, place, governance)
-            if resting or not member.known or member.wants_newest or place.unit in updated:
-                member = self._in_play(member, rollout, governance, now)
-            found.append(member)
+        members, moment = self._group(policy.id).members, self._moment(rollout, governance, now)
+        current = self._in_play if resting else self._current
+        return [current(members[id], moment) for id in sorted(members)]
+
+    def taking_part(
+        self, policy: Policy, rollout: Rollout | None, governance: Governance, now: float
+    ) -> list[Member]:
+        """Those of them that a step is about, by id: all of each unit in which something has to change.
+
+        While there are some that have content and were never released, it is about a share of these alone.
+        """
+        self._follow(governance)
+        group = self._group(policy.id)
+        found = group.share(self._applied)
+        if not found:
+            moment = self._moment(rollout, governance, now)
+            found = [self._current(group.members[id], moment) for id in group.ids_in_play(rollout)]
+        self.contents.forget(group.left(found))
         return found
 
-    # --- intent -----------------------------------------------------------------------------
+    def content(self, id: AssetId, sequence: int) -> Content | None:
+        """The content of an asset in an incarnation; None if that does not have it."""
+        place = self._places.get(id)
+        if place is not None and sequence in (place.since, self._sequence):
+            return place.content
+        return self.contents.at(id, sequence)
+
+    def _group(self, policy: AssetId) -> Group:
+        return self._groups.setdefault(policy, Group())
+
+    # --- intent and releases ----------------------------------------------------------------
 
     def _follow(self, governance: Governance) -> None:
-        sequence = governance.sequence
-        if governance.digest != self._governance or not self._sequence:
-            self._places.clear()
-            self._readers.clear()
-            assets = self._store.intent.assets(self._partition, sequence) if governance.policies else ()
-            for asset in assets:
-                self._place(asset, sequence, governance)
-            self._idle.clear()
-        elif sequence != self._sequence:
-            for id in sorted(self._changed(self._sequence, sequence)):
-                self._displace(id)
-                found = self.contents.asset(id, sequence)
-                if found is not None:
-                    self._place(found, sequence, governance)
-            self._places = dict(sorted(self._places.items()))
-        self._sequence, self._governance = sequence, governance.digest
+        sequence, releases = governance.sequence, governance.releases
+        another = governance.digest != self._governance or releases.version < self._releases.version
+        if another or sequence < self._sequence or not self._sequence:
+            self._begin(governance)
+            moved = set(self._places)
+        else:
+            moved = self._move(governance) if sequence != self._sequence else set()
+            moved.update(releases.changed_from(self._releases))
+        for id in moved:
+            self._enter(id, releases)
+        self._sequence, self._governance, self._releases = sequence, governance.digest, releases
 
-    def _changed(self, before: int, after: int) -> set[AssetId]:
-        changed = {item.id for item in self._store.intent.changes(self._partition, before, after)}
-        return changed.union(*(self._readers.get(id, ()) for id in changed))
+    def _begin(self, governance: Governance) -> None:
+        """Read the members of the newest incarnation, and forget all others."""
+        self._sequence = 0  # until everything is read
+        self._places.clear()
+        self._readers.clear()
+        self._groups.clear()
+        self.contents.forget_all()
+        if governance.policies:
+            for asset in self._store.intent.assets(self._partition, governance.sequence):
+                self._place(asset, governance)
 
-    def _place(self, asset: Asset, sequence: int, governance: Governance) -> None:
+    def _move(self, governance: Governance) -> set[AssetId]:
+        """Read what has changed up to the newest incarnation. Returns the ids of members and former ones."""
+        changes = self._store.intent.changes(self._partition, self._sequence, governance.sequence)
+        changed = {item.id: item.after for item in changes}
+        for id in set().union(*(self._readers.get(id, ()) for id in changed)).difference(changed):
+            changed[id] = self.contents.asset(id, governance.sequence)
+        for id, asset in changed.items():
+            self._displace(id)
+            if asset is not None:
+                self._place(asset, governance)
+        return set(changed)
+
+    def _place(self, asset: Asset, governance: Governance) -> None:
         policy = governance.policies.of(asset)
         if policy is None:
             return
         labels = _labels(asset)
         unit = labels.get(policy.payload.unit, asset.id) if policy.payload.unit else asset.id
-        reads = self.contents.reads(asset)
-        self._places[asset.id] = _Place(policy.id, unit, labels, reads, self.contents.key(asset, sequence))
-        for id in reads:
+        content = self.contents.content(asset, governance.sequence)
+        self._places[asset.id] = _Place(policy.id, unit, labels, content, governance.sequence)
+        for id in content.reads:
             self._readers.setdefault(id, set()).add(asset.id)
 
     def _displace(self, id: AssetId) -> None:
-        self._idle.pop(id, None)
         place = self._places.pop(id, None)
-        for other in () if place is None else place.reads:
-            self._readers[other].discard(id)
+        if place is not None:
+            self._group(place.policy).remove(id)
+            for other in place.content.reads:
+                self._readers[other].discard(id)
+
+    def _enter(self, id: AssetId, releases: Releases) -> None:
+        """Note a member as intent and its releases have it."""
+        place = self._places.get(id)
+        if place is None:
+            return
+        if releases.frees(id):
+            self._group(place.policy).remove(id)
+            return
+        released = releases.of(id)
+        release = None if released is None else released.release
+        member = Member(
+            id=id,
+            unit=place.unit,
+            labels=place.labels,
+            newest=place.content.key,
+            released=None if release is None else release.content_key,
+            released_at=0 if release is None else release.target or 0,
+            release="" if release is None else release.id,
+            known=releases.knows(id),
+        )
+        self._group(place.policy).put(member)
 
     # --- how they are -----------------------------------------------------------------------
 
-    def _member(self, id: AssetId, place: _Place, governance: Governance) -> Member:
-        """A member as intent and its releases have it."""
-        released = governance.releases.of(id)
-        release = None if released is None else released.release
-        member = self._idle.get(id)
-        key = None if release is None else release.content_key
-        id_of = "" if release is None else release.id
-        if member is None or member.release != id_of or member.known is (released is None):
-            member = Member(
-                id=id,
-                unit=place.unit,
-                labels=place.labels,
-                newest=place.key,
-                released=key,
-                released_at=0 if release is None else release.target or 0,
-                release=id_of,
-                known=governance.releases.knows(id),
-            )
-            self._idle[id] = member
+    def _moment(self, rollout: Rollout | None, governance: Governance, now: float) -> _Moment:
+        try:
+            self._store.intent.require_kept(self._partition, 0 if rollout is None else rollout.target)
+        except PrunedError:
+            return _Moment(rollout, 0, governance, now)
+        return _Moment(rollout, 0 if rollout is None else rollout.target, governance, now)
+
+    def _current(self, member: Member, moment: _Moment) -> Member:
+        """A member as a step needs it."""
+        updated = moment.rollout is not None and member.unit in moment.rollout.updated
+        if not member.known or member.wants_newest or updated:
+            return self._in_play(member, moment)
         return member
 
-    def _in_play(self, member: Member, rollout: Rollout | None, governance: Governance, now: float) -> Member:
+    def _applied(self, member: Member) -> Member:
+        """A member with what was applied last, and whether a push of it may be under way."""
+        key = AssetKey(self._partition, member.id)
+        entry = self._store.records.ledger(key)
+        at = 0 if entry is None or entry.goal is not Goal.PRESENT else entry.content
+        applied = self._key(member.id, at)
+        if applied is None:
+            return member
+        standing = self._store.records.standing(key)
+        busy = standing is not None and standing.condition.status in _BUSY
+        return replace(member, applied=applied, applied_at=at, busy=busy)
+
+    def _in_play(self, member: Member, moment: _Moment) -> Member:
         """The same, with everything that matters while its content is about to change, or has changed."""
         key = AssetKey(self._partition, member.id)
         entry, standing = self._store.records.ledger(key), self._store.records.standing(key)
         applied_at = 0 if entry is None or entry.goal is not Goal.PRESENT else entry.content
-        applied = self.contents.key_at(member.id, applied_at)
+        released = member.released is not None and member.released_at == applied_at
+        applied = member.released if released else self._key(member.id, applied_at)
         good, why, busy = None, "", False
         if standing is not None:
             condition = standing.condition
             good = _is_good(condition.status, condition.reason)
-            busy = condition.status in (Status.PUSHING, Status.UNKNOWN)
+            busy = condition.status in _BUSY
             why = "" if good else f"{condition.status} {condition.reason}: {condition.message}"
             if condition.status is Status.TURNED_DOWN and self._leaves(member.id, member.released_at):
                 applied = member.released
         if not busy and applied != member.released and (failed := self._failed(member)):
             good, why = False, failed
-        target, before, leaves = None, None, False
-        if rollout is not None:
-            leaves = self._leaves(member.id, rollout.target)
-            target = self.contents.key_at(member.id, rollout.target)
-            before = self.contents.key_at(member.id, rollout.before.get(member.id, 0))
+        had = {} if moment.rollout is None else moment.rollout.before
         return replace(
             member,
-            target=target,
-            before=before,
-            leaves=leaves,
+            target=self._key(member.id, moment.target),
+            before=self._key(member.id, had.get(member.id, 0)),
+            leaves=self._leaves(member.id, moment.target),
             applied=applied,
             applied_at=applied_at if applied is not None else 0,
             applied_since=entry.at if entry is not None and applied is not None else None,
             good=good,
             why=why,
             busy=busy,
-            held=self._held(member.id, governance, now),
+            held=self._held(member.id, moment),
         )
 
     def _leaves(self, id: AssetId, sequence: int) -> bool:
         """Whether an incarnation asks for the turndown of an asset."""
-        asset = self.contents.asset(id, sequence) if sequence else None
-        return asset is not None and TURNDOWN in addon_names(asset)
+        found = self.content(id, sequence)
+        return found is not None and found.leaves
+
+    def _key(self, id: AssetId, sequence: int) -> Digest | None:
+        found = self.content(id, sequence)
+        return None if found is None else found.key
 
     def _failed(self, member: Member) -> str:
         """Why the last push of the content that a member is released to failed; empty if none has.
@@ -230,18 +283,22 @@ class Roster:
         Whatever it waits for since then, such as a rate limit.
         """
         for push in self._store.records.operations(self._partition, member.id, 1):
-            same = self.contents.key_at(member.id, push.content) == member.released
+            same = self._key(member.id, push.content) == member.released
             if same and push.result in (Result.FAILED, Result.STALLED):
                 return f"its push failed: {push.message}"
         return ""
 
-    def _held(self, id: AssetId, governance: Governance, now: float) -> str:
+    def _held(self, id: AssetId, moment: _Moment) -> str:
+        governance = moment.governance
+        controls = governance.controls_over(id, moment.now)
+        if not controls and not governance.observed:
+            return ""
         asset = self.contents.asset(id, governance.sequence)
         if asset is None:
             return ""
         if (observed := governance.observe(asset)) is not None:
             return f"only observed: {observed}"
-        return next(_reasons(governance.controls_over(id, now), asset), "")
+        return next(_reasons(controls, asset), "")
 
 
 def _reasons(controls: Iterable[Control], asset: Asset) -> Iterator[str]:

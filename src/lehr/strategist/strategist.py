@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine, Sequence
+from functools import partial
 
 from msgspec.structs import replace
 
@@ -17,7 +18,6 @@ from lehr.model.evidence import Ended, Looked
 from lehr.model.writes import LeaseLostError, Refused, WriteReleases
 from lehr.rollouts.course import Course
 from lehr.rollouts.figures import RolloutFigures, RolloutState, figures_of
-from lehr.rollouts.members import Member
 from lehr.rollouts.plan import Step, plan
 from lehr.rollouts.policy import Policy
 from lehr.rollouts.verdicts import Verdicts
@@ -57,7 +57,7 @@ class Strategist:
         self._courses = Courses()
         self._forecasts = ForecastKeeper(runtime, self._roster.contents)
         self.figures: dict[AssetId, RolloutFigures] = {}
-        self._looked: dict[str, float] = {}
+        self._looked: dict[AssetId, tuple[str, float]] = {}
         self._woken = asyncio.Event()
         self._troubled: set[AssetId] = set()
         self._selections = AskedSelections(runtime.clock, runtime.selections, self.wake)
@@ -150,7 +150,7 @@ class Strategist:
             governance = self._enforcer.governance
             if governance is None or policy not in governance.policies.items:
                 return 0.0
-            step, write = await self._runtime.reading.run(self._decide, policy, governance)
+            step, write = await self._runtime.reading.run(self.decide, policy, governance)
             if write is None:
                 self._measurements.follow(policy.id, step.rollout, step.seen.asks)
                 return earliest(step.again_in, self._selections.ask(policy, step.question))
@@ -162,22 +162,28 @@ class Strategist:
                 continue
             self._measurements.forget(policy.id)
             if any(isinstance(fact, Looked) for fact in step.facts):
-                self._looked[step.rollout] = self._runtime.clock.monotonic()
+                self._looked[policy.id] = step.rollout, self._runtime.clock.monotonic()
 
-    def _decide(self, policy: Policy, governance: Governance) -> tuple[Step, WriteReleases | None]:
+    def decide(self, policy: Policy, governance: Governance) -> tuple[Step, WriteReleases | None]:
+        """The next step of a policy, and the write that carries it out. Blocks.
+
+        Raises:
+            LehrError: the store cannot be read.
+            ValueError: the target selection has no answer.
+        """
         runtime = self._runtime
         self._courses.read(runtime.store.records, runtime.partition)
         course, now = self._courses.of(policy.id), runtime.clock.now()
-        members = self._roster.members(policy, course.running, governance, now)
+        members = self._roster.taking_part(policy, course.running, governance, now)
         running = "" if course.running is None else course.running.id
-        looked = self._looked.get(running)
+        of, looked = self._looked.get(policy.id, ("", 0.0))
         step = plan(
             policy.payload,
             course,
             members,
             governance.sequence,
             now,
-            since_look=None if looked is None else runtime.clock.monotonic() - looked,
+            since_look=runtime.clock.monotonic() - looked if of == running else None,
             new_id=runtime.chance.identifier(now),
             answer=self._selections.answer(policy.id),
             findings=self._measurements.findings(policy.id, running),
@@ -186,12 +192,12 @@ class Strategist:
         if not step.writes:
             self.figures[policy.id] = figures_of(policy.id, course, members, step)
             return step, None
-        step = self._with_forecast(step, policy, course, members, governance, now)
+        step = self._with_forecast(step, policy, course, governance, now)
         write = write_of(
             step,
             policy,
             governance,
-            self._roster.contents,
+            self._roster.content,
             runtime.partition,
             now,
             self._courses.seen,
@@ -204,7 +210,6 @@ class Strategist:
         step: Step,
         policy: Policy,
         course: Course,
-        members: Sequence[Member],
         governance: Governance,
         now: float,
     ) -> Step:
@@ -212,6 +217,7 @@ class Strategist:
         looks = any(isinstance(fact, Looked) for fact in step.facts)
         if course.running is None or not looks or any(isinstance(fact, Ended) for fact in step.facts):
             return step
+        members = partial(self._roster.members, policy, course.running, governance, now)
         found = self._forecasts.forecast(
             policy, course.running, members, self._courses.validated(policy.id), governance, now
         )

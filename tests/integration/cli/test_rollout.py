@@ -40,7 +40,7 @@ from lehr.model.reason import Reason
 from lehr.model.release import Release, ReleaseBasis, ReleaseKind
 from lehr.model.writes import Publish, RecordDecision, WriteReleases
 from lehr.store.sqlite import SqliteStore
-from lehr.strategist.roster import Contents
+from lehr.strategist.contents import Contents
 from lehr.wiring import registry_of
 from tests.codes import raises
 
@@ -66,8 +66,8 @@ def facts(store: SqliteStore) -> WriteReleases:
     assert newest is not None
 
     def release(id: str, target: int) -> Release:
-        key = contents.key_at(AssetId(id), target)
-        assert key is not None
+        content = contents.at(AssetId(id), target)
+        assert content is not None
         return Release(
             id=f"{target}-{id}",
             partition=SHOP,
@@ -76,7 +76,7 @@ def facts(store: SqliteStore) -> WriteReleases:
             kind=ReleaseKind.FORWARD,
             basis=ReleaseBasis(newest.governance),
             at=float(target),
-            content_key=key,
+            content_key=content.key,
         )
 
     now = SystemClock().now()  # much later, the unit would be past its deadline
@@ -234,11 +234,15 @@ def test_why_names_the_person_who_paused_it(state: Path) -> None:
 def test_why_of_quarantined_content_names_the_failure_and_the_retry(state: Path) -> None:
     store = SqliteStore(state / "state.sqlite")
     contents = Contents(store, registry_of(store, SHOP), SHOP)
-    keys = {AssetId(id): contents.key_at(AssetId(id), 2) for id in FILES}
+    found = {AssetId(id): contents.at(AssetId(id), 2) for id in FILES}
     store.close()
     fact(
         state,
-        Ended(RolloutEnd.FAILED, "a: it is broken", {id: key for id, key in keys.items() if key is not None}),
+        Ended(
+            RolloutEnd.FAILED,
+            "a: it is broken",
+            {id: content.key for id, content in found.items() if content is not None},
+        ),
     )
     text = run("why", "b", "--state", state).stdout
     assert "it is broken" in text

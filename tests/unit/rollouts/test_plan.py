@@ -102,6 +102,8 @@ def test_no_baseline_while_its_push_is_under_way() -> None:
     found = step(Course(), busy)
     assert not found.writes
     assert "under way" in found.hold
+    other = member("b", released=None, known=False, applied=OLD)
+    assert step(Course(), busy, other).grants == (Grant(AssetId("b"), 1, ReleaseKind.BASELINE),)
 
 
 def test_a_rollout_begins_when_something_wants_newer_content() -> None:
@@ -160,6 +162,18 @@ def test_time_that_nobody_watched_is_no_exposure() -> None:
     assert found.facts[0] == Looked({"a": UnitLook(True, 30.0, 1000.0, settled=0.0)}), (
         "at most twice the usual distance"
     )
+
+
+def test_the_deadline_of_a_wave_counts_the_time_that_somebody_watched() -> None:
+    rules = policy(TargetSelection((Wave(units=1), Wave()), deadline_seconds=50.0))
+    pending = updated("a", good=None, applied=OLD)
+    early = canary(Looked({"a": UnitLook(None, 0.0, 20.0)}))
+    for now in (110.0, 90_000.0, 60.0):  # as it should be, a day forward, and back before the release
+        found = step(early, pending, waiting("b"), rules=rules, now=now, since_look=5.0)
+        assert not found.hold, now
+        assert found.again_in is not None
+        late = canary(Looked({"a": UnitLook(None, 0.0, 50.0)}))
+        assert "within the deadline" in step(late, pending, waiting("b"), rules=rules, now=now).hold, now
 
 
 def test_a_bad_look_pauses_exposure_and_does_not_void_it() -> None:
