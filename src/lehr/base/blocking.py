@@ -10,7 +10,7 @@ import asyncio
 import functools
 import os
 from collections import Counter
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Coroutine, Hashable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any, ParamSpec, Protocol, TypeVar
 
@@ -150,8 +150,12 @@ class Tracked:
 
     async def run(self, of: Hashable, call: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Return what `call` returns, raise what it raises; the call is made on behalf of `of`."""
+        return await self.follow(of, self._blocking.run(call, *args, **kwargs))
+
+    async def follow(self, of: Hashable, work: Coroutine[Any, Any, T]) -> T:
+        """The same for `work`, which waits for such a call."""
         self._calls[of] += 1
-        task = asyncio.ensure_future(self._blocking.run(call, *args, **kwargs))
+        task = asyncio.ensure_future(work)
         task.add_done_callback(functools.partial(self._ended, of))
         await asyncio.wait({task})
         return task.result()

@@ -9,18 +9,22 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from collections.abc import Callable
 from typing import NamedTuple
 
 _MOST_LINKS = 40
 
 
-def real_entry(path: str | os.PathLike[str]) -> str:
+def real_entry(path: str | os.PathLike[str], realpath: Callable[[str], str] = os.path.realpath) -> str:
     """The directory entry that `path` names: links in its folders are resolved, one at its end is not.
 
     This is what a rename to `path`, or a removal of it, changes. The path need not exist.
+
+    Args:
+        realpath: resolves the folder; one that remembers saves a system call for each part of it.
     """
     folder, name = os.path.split(path)
-    return os.path.join(os.path.realpath(folder), name)
+    return os.path.join(realpath(folder), name)
 
 
 def real_target(path: str | os.PathLike[str]) -> str:

@@ -46,7 +46,8 @@ class Protected:
         known = {} if seen is None else seen
         for folder in _upwards(path):
             if folder not in known:
-                known[folder] = _kind_of(folder)
+                # Nearly every path leads to a file, or to nothing, which needs one look.
+                known[folder] = _kind_of(folder) if folder != path or _may_be_folder(path) else ""
             if known[folder]:
                 return f"{known[folder]} {folder}"
         return ""
@@ -56,6 +57,10 @@ def _upwards(path: str) -> Iterator[str]:
     while path != (above := os.path.dirname(path)):
         yield path
         path = above
+
+
+def _may_be_folder(path: str) -> bool:
+    return os.path.basename(path) == _GIT or os.path.isdir(path)
 
 
 def _kind_of(folder: str) -> str:

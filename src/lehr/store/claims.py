@@ -7,6 +7,7 @@ In: claims as types write them. Out: conflicts. The registers themselves (`lehr.
 from __future__ import annotations
 
 import asyncio
+import functools
 import os
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from pathlib import Path
@@ -16,6 +17,7 @@ import msgspec
 
 from lehr.base.blocking import Blocking
 from lehr.base.errors import TransientError
+from lehr.base.findings import Findings
 from lehr.base.gathered import Gathered
 from lehr.base.log import Log
 from lehr.base.real_paths import real_entry, real_target
@@ -123,15 +125,18 @@ def holding(holders: Mapping[str, Holder], names: Mapping[AssetId, Collection[st
     return {id for id, claimed in names.items() if all(ours.get(name) == id for name in claimed)}
 
 
-def real_name(claim: str, base: Path) -> str:
+def real_name(claim: str, base: Path, realpath: Callable[[str], str] = os.path.realpath) -> str:
     """The real name of `claim` on this host: links in paths are resolved, relative paths are below `base`.
 
     Files are replaced by a rename, so a link at the end of a path is replaced, not followed.
+
+    Args:
+        realpath: as for `real_entry`.
     """
     kind, _, name = claim.partition(":")
     match kind:
         case "file":
-            return f"path:{real_entry(base / name)}"
+            return f"path:{real_entry(base / name, realpath)}"
         case "folder":
             return f"path:{real_target(base / name)}"
         case "database" if name.startswith("sqlite:"):
@@ -154,6 +159,19 @@ def _as_written(claim: str, base: Path) -> str:
     return f"path:{os.path.normpath(base / name)}" if kind in ("file", "folder") else claim
 
 
+class _Seen:
+    """Findings about paths.
+
+    Attributes:
+        folders: as `seen` of `Protected.why`.
+        realpath: resolves the links of a folder.
+    """
+
+    def __init__(self) -> None:
+        self.folders: dict[str, str] = {}
+        self.realpath: Callable[[str], str] = functools.cache(os.path.realpath)
+
+
 class HostClaims:
     """`lehr.sdk.claims.Claims` over a register.
 
@@ -173,7 +191,6 @@ class HostClaims:
         base: Path,
         resolving: Blocking,
         blocking: Blocking,
-        real_name: Callable[[str, Path], str] = real_name,
         protected: Protected | None = None,
     ) -> None:
         self._register = register
@@ -182,8 +199,8 @@ class HostClaims:
         self._base = base
         self._resolving = resolving
         self._blocking = blocking
-        self._real_name = real_name
         self._protected = protected or Protected({})
+        self._findings = Findings(_Seen)
         self._holding: dict[Partition, Gathered[Resolved, bool]] = {}
 
     def _owner(self, partition: Partition) -> Owner:
@@ -266,10 +283,12 @@ class HostClaims:
         Raises:
             TransientError: resolving takes too long.
         """
+        began = self._findings.begin()
 
         def look() -> tuple[Resolved, list[Conflict]]:
-            resolved = self._all(claims, self._real_name)
-            return _written(resolved), self._into_protected(owner, resolved)
+            seen = self._findings.of(began)
+            resolved = self._all(claims, seen.realpath)
+            return _written(resolved), self._into_protected(owner, resolved, seen.folders)
 
         try:
             async with asyncio.timeout(_patience(claims)):
@@ -282,9 +301,8 @@ class HostClaims:
                 fix="check the file systems that are mounted there; Lehr retries automatically",
             ) from error
 
-    def _into_protected(self, owner: Owner, resolved: Resolved) -> list[Conflict]:
+    def _into_protected(self, owner: Owner, resolved: Resolved, seen: dict[str, str]) -> list[Conflict]:
         holder = Holder(owner.partition, owner.state, AssetId(""), ours=True)
-        seen: dict[str, str] = {}
         return [
             Conflict(id, claim, _text(name), holder, _text(why))
             for id, names in resolved.items()
@@ -297,16 +315,18 @@ class HostClaims:
         """Real names; names as written if reading the disk takes too long."""
         try:
             async with asyncio.timeout(_patience(claims)):
-                return _written(await self._resolving.run(self._all, claims, self._real_name))
+                return _written(await self._resolving.run(self._all, claims, os.path.realpath))
         except TimeoutError:
             log.warning("claims are compared as written: resolving their paths takes too long")
-            return self._all(claims, _as_written)
+            return {
+                id: {_as_written(claim, self._base): claim for claim in claimed}
+                for id, claimed in claims.items()
+            }
 
-    def _all(
-        self, claims: Mapping[AssetId, Collection[str]], name_of: Callable[[str, Path], str]
-    ) -> Resolved:
+    def _all(self, claims: Mapping[AssetId, Collection[str]], realpath: Callable[[str], str]) -> Resolved:
         return {
-            id: {name_of(claim, self._base): claim for claim in claimed} for id, claimed in claims.items()
+            id: {real_name(claim, self._base, realpath): claim for claim in claimed}
+            for id, claimed in claims.items()
         }
 
 

@@ -80,6 +80,7 @@ def claims_to_look_at(deployment: Deployment, store_address: str | None = None) 
 
 def _claims(deployment: Deployment, store_address: str | None, register: Register) -> HostClaims:
     from lehr.base.blocking import Threads
+    from lehr.base.short_calls import ShortCalls
     from lehr.store.claims import HostClaims
 
     # Two state folders with one store are one owner.
@@ -89,7 +90,7 @@ def _claims(deployment: Deployment, store_address: str | None, register: Registe
         os.path.realpath(store) if store.startswith("/") else store,
         deployment.state,
         deployment.base,
-        Threads("claimed paths", 4),
+        ShortCalls("claimed paths", 4),
         Threads("claims", 1),
         protected=protected(deployment),
     )

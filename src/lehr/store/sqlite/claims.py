@@ -14,6 +14,8 @@ import sqlite3
 from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 
+from msgspec import json
+
 from lehr.base.errors import TransientError, raised_as
 from lehr.model.asset import AssetId, Partition
 from lehr.sdk.claims import Holder, NoRegisterError
@@ -30,6 +32,9 @@ _TABLE = """CREATE TABLE IF NOT EXISTS claim (
 _INDEX = "CREATE INDEX IF NOT EXISTS claim_of ON claim (store, partition, asset)"
 # Claims lost in a crash of the machine are taken again before the next push.
 _MAKE = ("PRAGMA journal_mode = WAL", "PRAGMA synchronous = NORMAL", _TABLE, _INDEX)
+# As one document: the module gives up the interpreter lock for each row.
+_FIND = """SELECT json_group_array(json_array(name, store, partition, state, asset))
+    FROM claim WHERE name IN (SELECT value FROM json_each(CAST(? AS TEXT)))"""
 _OURS = "store = ? AND partition = ?"
 
 
@@ -133,13 +138,8 @@ class ClaimFile:
     def _holders(self, db: sqlite3.Connection, owner: Owner, names: Collection[str]) -> dict[str, Holder]:
         found: dict[str, Holder] = {}
         there = functools.cache(self._there)
-        for name in names:
-            row = db.execute(
-                "SELECT store, partition, state, asset FROM claim WHERE name = ?", (name,)
-            ).fetchone()
-            if row is None:
-                continue
-            store, partition, state, asset = row
+        [rows] = db.execute(_FIND, (json.encode(list(names)),)).fetchone()
+        for name, store, partition, state, asset in json.decode(rows):
             ours = (store, partition) == _key(owner)
             if not ours and not there(state):
                 continue  # the asset that takes it overwrites it

@@ -1,0 +1,126 @@
+"""One thread makes short calls one after another; others join it when a call is slow."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Coroutine
+from typing import Any
+
+import pytest
+
+from lehr.base.short_calls import ShortCalls
+
+
+def run(main: Coroutine[Any, Any, None]) -> None:
+    asyncio.run(asyncio.wait_for(main, 20))
+
+
+def test_calls_at_the_same_time_are_made_in_order_by_one_thread() -> None:
+    async def main() -> None:
+        calls = ShortCalls("short", 4)
+        made: list[int] = []
+
+        def make(number: int, *, times: int) -> tuple[int, str]:
+            made.append(number)
+            return number * times, threading.current_thread().name
+
+        found = await asyncio.gather(*(calls.run(make, number, times=2) for number in range(200)))
+        assert [number for number, _thread in found] == [2 * number for number in range(200)]
+        assert made == list(range(200))
+        assert {thread for _number, thread in found} == {"short_0"}
+        calls.close()
+
+    run(main())
+
+
+def test_an_error_reaches_only_its_caller() -> None:
+    async def main() -> None:
+        calls = ShortCalls("short", 2)
+        failed, fine = await asyncio.gather(calls.run(int, "x"), calls.run(int, "7"), return_exceptions=True)
+        assert isinstance(failed, ValueError)
+        assert fine == 7
+        calls.close()
+
+    run(main())
+
+
+def test_calls_that_hang_hold_up_no_others() -> None:
+    async def main() -> None:
+        calls = ShortCalls("short", 3)
+        answers = threading.Event()
+        hanging = [asyncio.create_task(calls.run(answers.wait)) for _ in range(2)]
+        try:
+            assert await calls.run(int, "1") == 1
+            assert await calls.run(int, "2") == 2, "a thread that has left is replaced"
+        finally:
+            answers.set()
+        assert await asyncio.gather(*hanging) == [True, True]
+        assert await calls.run(int, "3") == 3
+        calls.close()
+
+    run(main())
+
+
+def test_results_from_before_a_call_that_hangs_are_not_kept() -> None:
+    async def main() -> None:
+        calls = ShortCalls("short", 1)
+        answers = threading.Event()
+        quick = asyncio.create_task(calls.run(int, "1"))
+        hanging = asyncio.create_task(calls.run(answers.wait))
+        try:
+            assert await quick == 1
+        finally:
+            answers.set()
+        assert await hanging
+        calls.close()
+
+    run(main())
+
+
+def test_a_call_that_was_cancelled_is_not_made() -> None:
+    async def main() -> None:
+        calls = ShortCalls("short", 1)
+        began, answers, made = threading.Event(), threading.Event(), threading.Event()
+
+        def hang() -> None:
+            began.set()
+            answers.wait()
+
+        hanging = asyncio.create_task(calls.run(hang))
+        cancelled = asyncio.create_task(calls.run(made.set))
+        await asyncio.to_thread(began.wait)
+        cancelled.cancel()
+        await asyncio.wait({cancelled})
+        answers.set()
+        await hanging
+        await calls.run(int, "1")
+        assert cancelled.cancelled()
+        assert not made.is_set()
+        calls.close()
+
+    run(main())
+
+
+def test_once_closed_it_makes_no_calls_and_leaves_nobody_waiting() -> None:
+    async def main() -> None:
+        calls = ShortCalls("short", 1)
+        began, answers, made = threading.Event(), threading.Event(), threading.Event()
+
+        def hang() -> None:
+            began.set()
+            answers.wait()
+
+        hanging = asyncio.create_task(calls.run(hang))
+        waiting = asyncio.create_task(calls.run(made.set))
+        await asyncio.to_thread(began.wait)
+        calls.close()
+        await asyncio.wait({waiting})
+        assert waiting.cancelled()
+        answers.set()
+        await hanging
+        with pytest.raises(RuntimeError):
+            await calls.run(made.set)
+        assert not made.is_set()
+
+    run(main())
