@@ -65,6 +65,7 @@ def plugins(deployment: Deployment) -> list[AssetPlugin]:
     """
     from lehr.base.blocking import Threads
     from lehr.base.clock import SystemClock
+    from lehr.base.short_calls import ShortCalls
     from lehr.plugins.balancer.plugin import BalancerPlugin
     from lehr.plugins.command.plugin import CommandPlugin
     from lehr.plugins.database.plugin import DatabasePlugin
@@ -78,6 +79,7 @@ def plugins(deployment: Deployment) -> list[AssetPlugin]:
         FilePlugin(
             base,
             Threads("file", 8),
+            looking=ShortCalls("file looks", 8),
             secrets=secrets(deployment, "file"),
             protected=protected(deployment),
             validating=Threads("file validation", FilePlugin.traits.pushes),

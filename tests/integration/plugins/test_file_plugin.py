@@ -18,13 +18,14 @@ import pytest
 
 from lehr.base.blocking import Blocking, Inline, Threads
 from lehr.base.errors import LehrError, StalledError, TransientError
+from lehr.base.short_calls import ShortCalls
 from lehr.model.asset import Asset, AssetId, make_asset
 from lehr.model.diff import Change, Diff, Goal
-from lehr.model.operation import Progress, Result
+from lehr.model.operation import DONE, Progress, Result
 from lehr.model.secret import Secret
 from lehr.model.types import Registry
 from lehr.plugins.file import disk
-from lehr.plugins.file import plugin as plugin_module
+from lehr.plugins.file.disk import NewFile
 from lehr.plugins.file.payload import FILE, TYPES, File
 from lehr.plugins.file.plugin import FilePlugin
 from lehr.sdk.protected import Protected
@@ -469,6 +470,112 @@ def test_status_is_running_while_a_cancelled_push_is_still_writing(tmp_path: Pat
     asyncio.run(scene())
 
 
+# --- pushes in one folder -------------------------------------------------------------
+
+
+def push_all(plugin: FilePlugin, files: list[File], goal: Goal = Goal.PRESENT) -> list[object]:
+    """Push files at the same time; returns the outcome or error of each."""
+
+    async def main() -> list[object]:
+        async def one(number: int, file: File) -> object:
+            asset = asset_of(file, f"a{number}")
+            target = target_of(asset, goal)
+            return await plugin.push(target, FixedReader([asset], REGISTRY), push_of(target))
+
+        try:
+            return await asyncio.gather(*(one(*it) for it in enumerate(files)), return_exceptions=True)
+        finally:
+            await plugin.close()
+
+    return asyncio.run(main())
+
+
+@pytest.mark.parametrize("blocking", [Inline, lambda: Threads("file", 4)], ids=["inline", "threads"])
+def test_files_that_are_pushed_together_are_as_intended(
+    blocking: Callable[[], Blocking], tmp_path: Path
+) -> None:
+    for name in ("f1", "f2.lehr-fenced", ".f3.lehr-tmp"):
+        (tmp_path / name).write_text("old")
+    files = [file_at(f"f{number}", f"{number}\n", f"06{number:02o}") for number in range(50)]
+    files += [file_at(f"new/{number}", f"{number}\n") for number in range(5)]
+    assert push_all(FilePlugin(tmp_path, blocking()), files) == [DONE] * 55
+    assert all(diff(tmp_path, file).empty for file in files)
+    assert len(tree(tmp_path)) == 56
+    assert push_all(FilePlugin(tmp_path, blocking()), files, Goal.FENCED) == [DONE] * 55
+    assert all(diff(tmp_path, file, Goal.FENCED).empty for file in files)
+    assert push_all(FilePlugin(tmp_path, blocking()), files, Goal.ABSENT) == [DONE] * 55
+    assert os.listdir(tmp_path) == ["new"]
+    assert not os.listdir(tmp_path / "new")
+
+
+def test_an_error_ends_only_the_push_that_has_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a").mkdir()
+    sync = NewFile.sync
+
+    def sync_but_one(new: NewFile) -> None:
+        if new.path.endswith("/c"):
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        sync(new)
+
+    monkeypatch.setattr(NewFile, "sync", sync_but_one)
+    plugin = FilePlugin(tmp_path, Threads("file", 4))
+    directory, done, broken, last = push_all(plugin, [file_at(name) for name in "abcd"])
+    assert (done, last) == (DONE, DONE)
+    assert isinstance(directory, StalledError)
+    assert isinstance(broken, TransientError)
+    assert sorted(os.listdir(tmp_path)) == ["a", "b", "d"]
+
+
+def test_a_folder_that_cannot_be_synced_fails_all_pushes_that_changed_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    push(tmp_path, file_at("same"))
+    synced = []
+
+    def fail(path: str) -> None:
+        synced.append(path)
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(disk, "sync_directory", fail)
+    files = [file_at(name) for name in ("same", *"abcdef")]
+    same, *changed = push_all(FilePlugin(tmp_path, Threads("file", 4)), files)
+    assert same == DONE
+    assert [type(error) for error in changed] == [TransientError] * 6
+    assert len(synced) < 6, "an error that the kernel reports once must reach all"
+
+
+def test_pushes_in_a_folder_that_hangs_delay_no_other_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = threading.Event()
+    hold = disk.hold
+
+    def hold_slowly(folder: str) -> int:
+        if folder.endswith("slow"):
+            assert answers.wait(10)
+        return hold(folder)
+
+    monkeypatch.setattr(disk, "hold", hold_slowly)
+
+    async def main() -> None:
+        plugin = FilePlugin(tmp_path, Threads("file", 4), looking=ShortCalls("file looks", 4))
+        assets = [asset_of(file_at(path), path) for path in ("slow/a", "slow/b", "quick/a", "quick/b")]
+        pushes = [
+            asyncio.create_task(plugin.push(target, FixedReader([asset], REGISTRY), push_of(target)))
+            for asset in assets
+            for target in [target_of(asset)]
+        ]
+        try:
+            assert await asyncio.wait_for(asyncio.gather(*pushes[2:]), 10) == [DONE, DONE]
+            assert not any(push.done() for push in pushes[:2])
+        finally:
+            answers.set()
+        assert await asyncio.gather(*pushes[:2]) == [DONE, DONE]
+        await plugin.close()
+
+    asyncio.run(main())
+
+
 # --- folders in which nothing is changed ----------------------------------------------
 
 
@@ -514,16 +621,15 @@ def test_a_link_that_changes_during_a_push_leads_nowhere_else(
     (tmp_path / "link").symlink_to("production")
     look = disk.look
 
-    def swap_and_look(path: str) -> disk.DiskEntry | None:
+    def swap_and_look(path: str, *, as_blob: bool = False) -> disk.DiskEntry | None:
         (tmp_path / "link").unlink(missing_ok=True)
         (tmp_path / "link").symlink_to("state")
-        return look(path)
+        return look(path, as_blob=as_blob)
 
     monkeypatch.setattr(disk, "look", swap_and_look)
     asset = asset_of(file_at("link/lock"))
     target = target_of(asset, Goal.PRESENT)
     plugin = protecting(tmp_path, tmp_path / "state")
-    monkeypatch.setattr(plugin_module, "changes", lambda *_: [Change("content", None, None)])
     asyncio.run(plugin.push(target, FixedReader([asset], REGISTRY), push_of(target)))
     assert os.listdir(tmp_path / "state") == []
     assert os.listdir(tmp_path / "production") == ["lock"]

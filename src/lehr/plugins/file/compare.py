@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from lehr.base.digest import digest_bytes, short
 from lehr.base.errors import StalledError
@@ -20,6 +20,51 @@ from lehr.plugins.file.payload import Intended
 from lehr.sdk.secrets import DIFFERS
 
 
+class Found(NamedTuple):
+    """Entries at and next to a path.
+
+    Attributes:
+        entry: the entry at the path; with the content of a file only if it should be there.
+        temporary: whether an unfinished push has left something.
+        fenced: whether there is something that was moved aside.
+    """
+
+    entry: DiskEntry | None
+    temporary: bool
+    fenced: bool
+
+
+def look(path: str, intended: Intended, goal: Goal) -> Found:
+    """The entries at and next to `path`.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    temporary = disk.kind_of(disk.temporary_of(path)) is not None
+    if goal is Goal.PRESENT:
+        entry = disk.look(path, as_blob=intended.file.workspace_file is not None)
+    else:
+        kind = disk.kind_of(path)
+        entry = None if kind is None else DiskEntry(kind)
+    return Found(entry, temporary, disk.kind_of(disk.fenced_of(path)) is not None)
+
+
+def differences(found: Found, intended: Intended, goal: Goal) -> Iterator[Change]:
+    """Everything that was found and does not match `goal`.
+
+    Raises:
+        StalledError: the owner or group does not exist.
+    """
+    if found.temporary:
+        yield Change("temporary", None, "left by an unfinished push")
+    if goal is Goal.PRESENT:
+        yield from _content_changes(intended, found.entry)
+    elif found.entry is not None:
+        yield Change("type", None, found.entry.kind.value)
+    if found.fenced and goal is not Goal.FENCED:
+        yield Change("fenced", None, EntryKind.FILE.value)
+
+
 def changes(path: str, intended: Intended, goal: Goal) -> Iterator[Change]:
     """Everything at and next to `path` that does not match `goal`.
 
@@ -27,15 +72,7 @@ def changes(path: str, intended: Intended, goal: Goal) -> Iterator[Change]:
         OSError: it cannot be read.
         StalledError: the owner or group does not exist.
     """
-    if disk.kind_of(disk.temporary_of(path)) is not None:
-        yield Change("temporary", None, "left by an unfinished push")
-    if goal is Goal.PRESENT:
-        as_blob = intended.file.workspace_file is not None
-        yield from _content_changes(intended, disk.look(path, as_blob=as_blob))
-    elif (kind := disk.kind_of(path)) is not None:
-        yield Change("type", None, kind.value)
-    if goal is not Goal.FENCED and disk.kind_of(disk.fenced_of(path)) is not None:
-        yield Change("fenced", None, EntryKind.FILE.value)
+    return differences(look(path, intended, goal), intended, goal)
 
 
 def _content_changes(intended: Intended, found: DiskEntry | None) -> Iterator[Change]:

@@ -82,7 +82,7 @@ def look(path: str, *, as_blob: bool = False) -> DiskEntry | None:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
             return DiskEntry(EntryKind.OTHER)
-        data = _read(descriptor)
+        data = _read(descriptor, status.st_size)
         blob = _blob_id(descriptor, data, status.st_size) if as_blob else None
     finally:
         os.close(descriptor)
@@ -107,11 +107,21 @@ def kind_of(path: str) -> EntryKind | None:
 def held(path: str) -> Iterator[str]:
     """`path` through its folder, which is held open: changed links on the way have no effect."""
     folder, name = os.path.split(path)
-    descriptor = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    descriptor = hold(folder)
     try:
-        yield f"/proc/self/fd/{descriptor}/{name}"
+        yield through(descriptor, name)
     finally:
         os.close(descriptor)
+
+
+def hold(folder: str) -> int:
+    """Hold a folder open; the caller closes the descriptor."""
+    return os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+
+
+def through(descriptor: int, name: str) -> str:
+    """The path of `name` in a folder that is held."""
+    return f"/proc/self/fd/{descriptor}/{name}"
 
 
 def real(path: str) -> str:
@@ -131,52 +141,64 @@ def fenced_of(path: str) -> str:
     return path + FENCED
 
 
-def replace(
-    path: str,
-    content: Callable[[], bytes],
-    mode: int,
-    owner: tuple[int, int],
-    kept: tuple[int, int],
-    *,
-    fsync: bool,
-    accept: Callable[[str], None] | None = None,
-) -> None:
-    """Put a file with this content at `path`, atomically.
+class NewFile:
+    """The next content of a path: a locked temporary file next to it, until it is put in place.
 
-    The new file has its mode and owner before it can be seen under its name.
+    It has its mode and owner before it can be seen under the path. Callers `close` it in any case.
 
-    Args:
-        content: called right before it is written, and not kept while `accept` runs.
-        owner: uid and gid that it must have; -1 for any.
-        kept: uid and gid that it gets where that is permitted; -1 for any.
-        accept: called with the path of the new file before it takes its place; whatever it raises leaves the
-            old one.
-
-    Raises:
-        BlockingIOError: another push, of this or another process, is writing this file.
-        ChangedError: `accept` changed the new file.
+    Attributes:
+        path: where it will be.
     """
-    temporary = temporary_of(path)
-    descriptor = _create_locked(temporary)
-    try:
-        _write(descriptor, content())
+
+    def __init__(self, path: str) -> None:
+        """Create the temporary file of `path`.
+
+        Raises:
+            BlockingIOError: another push, of this or another process, is writing this file.
+        """
+        self.path = path
+        self._temporary = temporary_of(path)
+        self._descriptor = _create_locked(self._temporary)
+        self._in_place = False
+
+    def write(self, content: bytes, mode: int, owner: tuple[int, int], kept: tuple[int, int]) -> None:
+        """Write all of it.
+
+        Args:
+            owner: uid and gid that it must have; -1 for any.
+            kept: uid and gid that it gets where that is permitted; -1 for any.
+        """
+        _write(self._descriptor, content)
         with contextlib.suppress(PermissionError):
-            change_owner(descriptor, kept)
-        change_owner(descriptor, owner)
-        os.fchmod(descriptor, mode)  # after chown, which clears set-user-id bits
-        if fsync:
-            os.fsync(descriptor)
-        if accept is not None:
-            _require_unchanged(descriptor, temporary, accept)
-        os.rename(temporary, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        raise
-    finally:
-        os.close(descriptor)
-    if fsync:
-        sync_directory(path)
+            change_owner(self._descriptor, kept)
+        change_owner(self._descriptor, owner)
+        os.fchmod(self._descriptor, mode)  # after chown, which clears set-user-id bits
+
+    def sync(self) -> None:
+        """Make the content survive a crash of the machine."""
+        os.fsync(self._descriptor)
+
+    def require_accepted(self, accept: Callable[[str], None]) -> None:
+        """Call `accept` with the path of the temporary file; it raises if the content is not acceptable.
+
+        Raises:
+            ChangedError: it changed the file.
+        """
+        _require_unchanged(self._descriptor, self._temporary, accept)
+
+    def put_in_place(self) -> None:
+        """Rename it to the path, atomically. The folder may need a `sync_directory`."""
+        os.rename(self._temporary, self.path)
+        self._in_place = True
+
+    def close(self) -> None:
+        """Remove it unless it is in place, and unlock it."""
+        try:
+            if not self._in_place:
+                with contextlib.suppress(OSError):
+                    os.unlink(self._temporary)
+        finally:
+            os.close(self._descriptor)
 
 
 def change_owner(descriptor: int, owner: tuple[int, int]) -> None:
@@ -279,9 +301,10 @@ def remove_leftover(temporary: str) -> None:
         os.close(descriptor)
 
 
-def _read(descriptor: int) -> bytes:
+def _read(descriptor: int, size: int) -> bytes:
+    """The first `MOST_READ` bytes of a file that had `size` bytes a moment ago."""
     data = os.read(descriptor, MOST_READ)
-    while len(data) < MOST_READ and (more := os.read(descriptor, MOST_READ - len(data))):
+    while len(data) not in (size, MOST_READ) and (more := os.read(descriptor, MOST_READ - len(data))):
         data += more
     return data
 

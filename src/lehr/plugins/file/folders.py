@@ -9,11 +9,12 @@ from lehr.base.real_paths import real_entry
 from lehr.sdk.protected import Protected
 
 
-def make_folder(protected: Protected, path: str, *, always: bool) -> None:
+def make_folder(protected: Protected, path: str, *, always: bool, seen: dict[str, str] | None = None) -> None:
     """Make sure that the folder of `path` exists. Callers check `path` again once they hold it open.
 
     Args:
         always: create it, and those above it, if it does not exist.
+        seen: as for `Protected.why`.
 
     Raises:
         StalledError: it is protected, or does not exist and must not be created.
@@ -21,7 +22,7 @@ def make_folder(protected: Protected, path: str, *, always: bool) -> None:
     directory = os.path.dirname(path)
     if os.path.isdir(directory):
         return
-    require_unprotected(protected, path, real_entry(path))
+    require_unprotected(protected, path, real_entry(path), seen)
     if always:
         os.makedirs(directory, exist_ok=True)
     else:
@@ -33,13 +34,15 @@ def make_folder(protected: Protected, path: str, *, always: bool) -> None:
         )
 
 
-def require_unprotected(protected: Protected, path: str, real: str) -> None:
-    """Return if `path`, which leads to `real`, may be changed.
+def require_unprotected(
+    protected: Protected, path: str, real: str, seen: dict[str, str] | None = None
+) -> None:
+    """Return if `path`, which leads to `real`, may be changed; `seen` is as for `Protected.why`.
 
     Raises:
         StalledError: it may not.
     """
-    if why := protected.why(real):
+    if why := protected.why(real, seen=seen):
         raise StalledError(
             f"{path} is in {why}",
             code="FIL109",

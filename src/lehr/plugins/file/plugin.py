@@ -1,9 +1,9 @@
 """The asset plugin of `lehr.File`: plugin authors can read it from top to bottom.
 
 Its neighbours: `payload` is what people write; `compare` finds differences, and `texts` shows them in plans;
-`disk` replaces, moves and removes one file, each in a way that survives a crash; `watch` gets notified of
-changes by the kernel; `owners` knows names and numbers; `validation` runs the command that accepts new
-content; `discovery` drafts intent from existing files.
+`pushes` carries out pushes, and `disk` replaces, moves and removes one file, each in a way that survives a
+crash; `watch` gets notified of changes by the kernel; `owners` knows names and numbers; `validation` runs the
+command that accepts new content; `discovery` drafts intent from existing files.
 """
 
 from __future__ import annotations
@@ -11,27 +11,25 @@ from __future__ import annotations
 import asyncio
 import os
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from lehr.base.blocking import Blocking, Tracked
 from lehr.base.clock import Clock, SystemClock
-from lehr.base.errors import LehrError, StalledError
+from lehr.base.errors import LehrError
+from lehr.base.gathered import GatheredByGroup
 from lehr.base.inotify import WatchedEntry
 from lehr.model.asset import AssetKey, Partition
 from lehr.model.diff import NO_DIFF, Diff, Goal, Target
 from lehr.model.operation import DONE, Operation, Outcome, Progress
-from lehr.plugins.file import discovery, disk
+from lehr.plugins.file import discovery
 from lehr.plugins.file.compare import changes
-from lehr.plugins.file.disk import DiskEntry, EntryKind
 from lehr.plugins.file.entries import require_goal
 from lehr.plugins.file.errors import errors_of
-from lehr.plugins.file.folders import make_folder, require_unprotected
-from lehr.plugins.file.owners import ANY, owner_of
 from lehr.plugins.file.payload import FILE, Contents, File, Intended
+from lehr.plugins.file.pushes import FilePush, FilePushes
 from lehr.plugins.file.texts import text_changes
-from lehr.plugins.file.validation import Validation
 from lehr.plugins.file.watch import Watch
 from lehr.sdk import plugin
 from lehr.sdk.plugin import AssetPlugin, IndexedDiff, Push, Reader, Traits
@@ -48,6 +46,16 @@ _PART = 16
 _THREADS = 16
 """Maximum number of threads that look at the files of one batch."""
 
+
+_BATCHES = 2
+"""Batches of pushes in one folder at the same time: one is written while the other waits for the disk."""
+
+_MOST_TOGETHER = 32
+"""Pushes in a batch. They end together."""
+
+_SYNCS = 8
+"""Threads that wait for the disk, for one batch: files that are synced at the same time share a write of the
+file system's journal."""
 
 _Seen = tuple[WatchedEntry | None, Diff]
 
@@ -76,6 +84,8 @@ class FilePlugin(AssetPlugin):
     Args:
         base: the directory that relative paths start from.
         blocking: a pool of this plugin's own, closed with it.
+        looking: another one, for short calls: comparisons one by one, and the writing of pushes that wait for
+            the disk in `blocking`; by default the same.
         fsync: whether a push ends only when the file would last through a crash of the machine.
             Without it such a crash can leave files empty, which the next diff finds.
         secrets: provides the content of files whose content is a secret.
@@ -94,6 +104,7 @@ class FilePlugin(AssetPlugin):
         base: Path,
         blocking: Blocking,
         *,
+        looking: Blocking | None = None,
         fsync: bool = True,
         secrets: Secrets | None = None,
         protected: Protected | None = None,
@@ -103,20 +114,22 @@ class FilePlugin(AssetPlugin):
     ) -> None:
         self._base = base.absolute()
         self._blocking = blocking
+        self._looking = looking or blocking
         self._writes = Tracked(blocking)
         self._validating = validating or blocking
         self._validated_writes = Tracked(self._validating)
-        self._clock = clock or SystemClock()
         self._watch = Watch()
-        self._fsync = fsync
         self._secrets = secrets or NoSecrets()
         self._contents = contents
-        self._protected = protected or Protected({})
+        self._pushes = FilePushes(
+            str(self._base), protected or Protected({}), clock or SystemClock(), fsync=fsync
+        )
+        self._together = GatheredByGroup(self._push_together, at_once=_BATCHES, most=_MOST_TOGETHER)
 
     async def diff(self, target: Target, read: Reader) -> Diff:
         """Compare the file with intent; see `compare.changes` for the paths."""
         intended = await self._intended(target, read)
-        place, diff = await self._blocking.run(self._look, intended, target.goal)
+        place, diff = await self._looking.run(self._look, intended, target.goal)
         self._watch.note(target.key, place)
         return diff
 
@@ -161,9 +174,28 @@ class FilePlugin(AssetPlugin):
     async def push(self, target: Target, read: Reader, push: Push) -> Outcome:
         """Compare again, since time has passed, and fix the differences."""
         intended = await self._intended(target, read)
-        writes = self._writes if intended.file.validate is None else self._validated_writes
-        await writes.run(target.key, self._carry_out, intended, target.goal)
+        file = intended.file
+        begun = self._pushes.begin(self._path(file), intended, target.goal)
+        if file.validate is not None:
+            [error] = await self._validated_writes.run(target.key, self._pushes.together([begun]).carry_out)
+        elif file.owner is not None or file.group is not None:  # to find them may take long
+            [error] = await self._writes.run(target.key, self._pushes.together([begun]).carry_out)
+        else:
+            pushing = self._together.ask(os.path.dirname(begun.path), begun)
+            error = await self._writes.follow(target.key, pushing)
+        if error is not None:
+            raise error
         return DONE
+
+    async def _push_together(self, folder: str, pushes: Sequence[FilePush]) -> Sequence[Exception | None]:
+        batch = self._pushes.together(pushes)
+        await self._looking.run(batch.write)
+        if batch.unsynced <= 1:
+            return await self._blocking.run(batch.finish)
+        syncs = min(_SYNCS, batch.unsynced)
+        await asyncio.gather(*(self._blocking.run(batch.sync) for _ in range(syncs)))
+        await self._looking.run(batch.put_in_place)
+        return await self._blocking.run(batch.finish)
 
     async def texts(self, target: Target, read: Reader) -> Sequence[plugin.TextChange]:
         """The content now and after a push; see `texts.text_changes` for what is hidden."""
@@ -199,6 +231,7 @@ class FilePlugin(AssetPlugin):
     async def close(self) -> None:
         self._watch.close()
         self._blocking.close()
+        self._looking.close()
         self._validating.close()
 
     def _file(self, target: Target, read: Reader) -> File:
@@ -240,64 +273,6 @@ class FilePlugin(AssetPlugin):
         path = self._path(intended.file)
         with errors_of(path):
             return text_changes(path, intended)
-
-    def _carry_out(self, intended: Intended, goal: Goal) -> None:
-        path = self._path(intended.file)
-        with errors_of(path):
-            if not any(changes(path, intended, goal)):
-                return
-            if goal is Goal.PRESENT:
-                make_folder(self._protected, path, always=intended.file.make_parents)
-            with disk.held(path) as held:
-                require_unprotected(self._protected, path, disk.real(held))
-                self._put(path, held, intended, goal)
-
-    def _put(self, path: str, held: str, intended: Intended, goal: Goal) -> None:
-        """Change the entry at `held`; `path` is its name in messages."""
-        found = disk.look(held)
-        if found is not None and found.kind not in (EntryKind.FILE, EntryKind.SYMLINK):
-            raise StalledError(
-                f"{path} is a {found.kind}",
-                code="FIL107",
-                why="only regular files and symbolic links are replaced or removed",
-                fix="remove it by hand, or choose another path",
-            )
-        if goal is Goal.PRESENT:
-            self._replace(path, held, intended, found)
-            return
-        if goal is Goal.FENCED and found is not None:
-            disk.move_aside(held)
-        elif goal is Goal.ABSENT:
-            disk.remove(held)
-            disk.remove(disk.fenced_of(held))
-        disk.remove(disk.temporary_of(held))
-        if self._fsync:
-            disk.sync_directory(held)
-
-    def _replace(self, path: str, held: str, intended: Intended, found: DiskEntry | None) -> None:
-        file = intended.file
-        kept = (ANY, ANY) if found is None or found.kind is not EntryKind.FILE else (found.uid, found.gid)
-        owner = owner_of(file.owner, file.group)
-        disk.replace(
-            held,
-            intended.data,
-            file.permissions,
-            owner,
-            kept,
-            fsync=self._fsync,
-            accept=self._accept(path, file),
-        )
-        disk.remove(disk.fenced_of(held))
-
-    def _accept(self, path: str, file: File) -> Callable[[str], None] | None:
-        """Checks new content of `file`, given the path that holds it; None if nothing checks it."""
-        if file.validate is None:
-            return None
-        validation = Validation(
-            file.validate, file.validate_timeout_seconds, str(self._base), file.content_secret is not None
-        )
-        # The folder that is held has no name in another process.
-        return lambda new: validation.require(path, disk.real(new), self._clock)
 
     def _path(self, file: File) -> str:
         return os.path.join(self._base, file.path)
