@@ -13,7 +13,7 @@ from lehr.model.evidence import Counted, CounterSample, Fact, Failed, Looked, Un
 from lehr.rollouts.course import Course, Rollout, after
 from lehr.rollouts.looking import NEVER, is_news, looked, settled_for, state_of
 from lehr.rollouts.measuring import Ask, Findings, asks_about, counter_asks, counters_of, measured
-from lehr.rollouts.members import Units, common_labels
+from lehr.rollouts.members import Member, Units, common_labels
 from lehr.rollouts.metrics import About, CanaryAnalysis
 from lehr.rollouts.policy import RolloutPolicy
 from lehr.rollouts.verdicts import Verdicts
@@ -63,9 +63,14 @@ def observe(
         now: wall-clock seconds.
         since_look, findings, verdicts: as in `lehr.rollouts.plan.plan`.
     """
-    if not (watched := [id for id in rollout.watched if id in units]):
+    if not (watched := [id for id in rollout.watched if any_updated(rollout, units.get(id, ()))]):
         return NOTHING_SEEN
     return _Look(policy, rollout, units, now, verdicts).at(watched, since_look, findings)
+
+
+def any_updated(rollout: Rollout, members: Sequence[Member]) -> bool:
+    """Whether any of a unit's members has got the content: how others are proves nothing."""
+    return any(item.id in rollout.before for item in members)
 
 
 class _Look:

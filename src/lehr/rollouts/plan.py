@@ -26,7 +26,7 @@ from lehr.rollouts.course import Course, Rollout, after
 from lehr.rollouts.looking import NEVER
 from lehr.rollouts.measuring import Findings
 from lehr.rollouts.members import Member, Units, common_labels, units_of
-from lehr.rollouts.observing import NOTHING_SEEN, Seen, observe
+from lehr.rollouts.observing import NOTHING_SEEN, Seen, any_updated, observe
 from lehr.rollouts.policy import RolloutPolicy
 from lehr.rollouts.selection import Selection, select
 from lehr.rollouts.services import UNANSWERED, Answer, nothing, question_of
@@ -367,7 +367,10 @@ class _Running:
     def _grant(self, units: tuple[str, ...], members: Sequence[Member], wave: int) -> None:
         target = self._rollout.target
         self._grants += [Grant(item.id, target, ReleaseKind.FORWARD) for item in members]
-        self._know(Updated(units, {item.id: item.released_at for item in members}, wave))
+        # A release that was never carried out, as of content that was given up, is nothing to go back to.
+        self._withdrawn += [item.release for item in members if item.release and not item.reached]
+        had = {item.id: item.released_at if item.reached else item.applied_at for item in members}
+        self._know(Updated(units, had, wave))
 
 
 def taking_part_in(rollout: Rollout, units: Units, now: float) -> dict[str, Unit]:
@@ -380,7 +383,7 @@ def taking_part_in(rollout: Rollout, units: Units, now: float) -> dict[str, Unit
     """
     found = {}
     for id, members in units.items():
-        updated = rollout.updated.get(id)
+        updated = rollout.updated.get(id) if any_updated(rollout, members) else None
         wanted = updated is not None or any(item.wants_target for item in members)
         if id in rollout.went_back or not wanted:
             continue

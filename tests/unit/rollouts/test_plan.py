@@ -146,6 +146,14 @@ def test_the_first_wave_is_released_to_the_target() -> None:
     assert found.facts == (Updated(("a",), {AssetId("a"): 1}, wave=1),)
 
 
+def test_a_release_that_was_never_carried_out_is_nothing_to_go_back_to() -> None:
+    given_up = waiting("a", released=NEWER, released_at=2, release="r-a", applied=OLD, applied_at=1)
+    found = step(BEGUN, given_up, waiting("b"))
+    assert found.grants == (Grant(AssetId("a"), 2, ReleaseKind.FORWARD),)
+    assert found.facts == (Updated(("a",), {AssetId("a"): 1}, 1),)
+    assert found.withdrawn == ("r-a",)
+
+
 def test_the_next_wave_waits_for_exposure() -> None:
     course = canary(Looked({"a": UnitLook(True, 10.0)}), Validated(("a",)))
     early = step(course, updated("a"), waiting("b"), since_look=5.0)
@@ -190,6 +198,14 @@ def test_a_bad_look_pauses_exposure_and_does_not_void_it() -> None:
 def test_what_it_had_before_its_push_is_no_evidence() -> None:
     found = step(canary(), updated("a", applied=OLD), waiting("b"))
     assert found.facts == (Looked({"a": UnitLook(None, why="the new content is not there yet")}),)
+
+
+def test_members_that_never_got_the_content_prove_nothing() -> None:
+    # The one that got it has left the unit.
+    left = replace(waiting("b", released=NEW, target=NEW), unit="a")
+    found = step(canary(), left, waiting("c"), since_look=10.0)
+    assert not any(isinstance(fact, Looked | Validated) for fact in found.facts)
+    assert found.facts == (Updated(("c",), {AssetId("c"): 1}, 1),)
 
 
 def test_a_unit_that_reverts_leaves_the_rollout() -> None:

@@ -23,6 +23,7 @@ from lehr.testing.sim.faults import GARBLED
 from lehr.testing.sim.harness import Harness
 from lehr.testing.sim.intent import GUARDED, IDS, UNGUARDED, Intent
 from lehr.testing.sim.liveness import LivenessChecker
+from lehr.testing.sim.monitor_judge import MonitorJudge
 from lehr.testing.sim.pace import Pace
 from lehr.testing.sim.production import TRAITS
 from lehr.testing.sim.profile import profile
@@ -66,6 +67,8 @@ class RandomHarness(Harness):
         self.intent = Intent(dice, self.registry, lambda id: self.witness.assets().get(id))
         self.intent.guard = GUARDED if chosen.guarded else UNGUARDED
         self.production.garble = self.repository.garble = GARBLED
+        given = lambda: [process.metrics.given for process in self.processes]  # noqa: E731
+        self.witness.monitors = MonitorJudge(given, lambda: self.clock.monotonic())
         self.offset = 0.0
         self.seen: dict[str, Digest] = {}
 

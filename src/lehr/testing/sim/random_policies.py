@@ -6,14 +6,16 @@ from typing import Any
 
 import msgspec
 
+from lehr.checks.monitor import Monitor
 from lehr.control.messages import CommandRollout
 from lehr.model.asset import AssetId, make_asset
 from lehr.model.evidence import RolloutCommand
 from lehr.model.governance import ROLLOUT_POLICY
 from lehr.rollouts.policy import RolloutPolicy
-from lehr.testing.sim import selectors
+from lehr.testing.sim import rollout_liveness, selectors
 from lehr.testing.sim.dice import Dice
 from lehr.testing.sim.intent import IDS
+from lehr.testing.sim.metrics import SOURCE, Answers
 from lehr.testing.sim.random_harness import RandomHarness
 
 _SALT = 0x9011C7
@@ -21,6 +23,7 @@ _SALT = 0x9011C7
 
 _SHARE = 0.1
 _POLICY = AssetId("policy-1")
+_MONITOR = AssetId("monitor-1")
 _PATIENCE = 60
 """Tries to get an edit published, a second apart."""
 
@@ -28,7 +31,7 @@ _PATIENCE = 60
 class RandomPolicies:
     """Declares a policy, changes it, takes it out, and gives commands, until the end, when there is none.
 
-    Its dice are its own: histories without it stay as they are.
+    In some histories, a monitor holds pushes. Its dice are its own: histories without it stay as they are.
 
     Attributes:
         active: whether this history has any.
@@ -37,11 +40,16 @@ class RandomPolicies:
     def __init__(self, harness: RandomHarness) -> None:
         self._dice = dice = Dice(harness.seed ^ _SALT)
         self.active = dice.happens(_SHARE)
+        self._monitored = dice.happens(0.4)
 
     async def happen(self, harness: RandomHarness) -> None:
-        """Perhaps change the policy, or give a command."""
+        """Perhaps change the policy or the monitor, or give a command."""
         dice = self._dice
-        if not self.active or not dice.happens(0.3):
+        if not self.active:
+            return
+        if self._monitored:
+            self._monitor(harness)
+        if not dice.happens(0.3):
             return
         declared = _POLICY in harness.intent.governing.assets
         if not declared or dice.happens(0.2):
@@ -55,9 +63,12 @@ class RandomPolicies:
             await harness.alive(lambda harness: harness.command(request))
 
     async def end(self, harness: RandomHarness) -> None:
-        """Take the policy out, and wait until that is published."""
+        """Let its rollouts end; then take the policy out, and wait until that is published."""
         if not self.active:
             return
+        if _POLICY in harness.intent.governing.assets and not harness.broken():
+            await rollout_liveness.come_to_an_end(harness, _POLICY)
+        harness.metrics.answers = Answers.GOOD
         for _ in range(_PATIENCE):
             if harness.intent.governing.assets.pop(_POLICY, None) is not None:
                 harness.edit()
@@ -76,12 +87,30 @@ class RandomPolicies:
         dice = self._dice
         first = {"units": dice.number(1, 2), "soak_seconds": dice.pick((0.0, 5.0, 30.0))}
         selection: dict[str, Any] = {"waves": [first, {}] if dice.happens(0.8) else [{}]}
-        if dice.happens(0.3):
-            selection["at_most"] = dice.number(1, 2)
+        if dice.happens(0.5):
+            selection["at_most"] = dice.pick((1, 1, 2, "25%", "50%"))
         validation = {"look_every": dice.pick((2.0, 10.0)), "bad_looks": dice.number(1, 3), "deadline": 60.0}
         return {
             "select": selectors.some(dice, IDS),
+            "unit": dice.pick(("", "team", "team", "tier")),
             "target_selection": selection,
             "validation": validation | {"at_deadline": dice.pick(("fail", "hold"))},
             "on_failure": dice.pick(("rollback", "rollback", "hold")),
         }
+
+    # --- the monitor ------------------------------------------------------------------------
+
+    def _monitor(self, harness: RandomHarness) -> None:
+        """Perhaps declare it, take it out, or let its source answer otherwise."""
+        dice, assets = self._dice, harness.intent.governing.assets
+        if dice.happens(0.2):
+            harness.metrics.answers = dice.pick((*Answers, Answers.GOOD, Answers.GOOD, Answers.GOOD))
+            harness.fault(f"metrics are {harness.metrics.answers}")
+        if not dice.happens(0.1):
+            return
+        if assets.pop(_MONITOR, None) is None:
+            fields = {"select": selectors.some(dice, IDS), "source": SOURCE, "query": "errors", "at_most": 0.1}
+            times = {"every": 5.0, "fresh": dice.pick((20.0, 120.0)), "steady": dice.number(1, 3)}
+            payload = msgspec.convert(fields | times, Monitor)
+            assets[_MONITOR] = make_asset(_MONITOR, "lehr.Monitor", payload, {})
+        harness.edit()

@@ -93,6 +93,10 @@ class ReleaseJudge:
             return self._policed(id)
         return not (counting and counting[0].target is None)
 
+    def counting(self, id: str) -> int | None:
+        """The incarnation of the release of an asset that counts: 0 if it is let go, None for no release."""
+        return next((item.target or 0 for item in self.history(id)[-1:]), None)
+
     def takes_back(self, id: str) -> bool:
         """Whether the release of an asset takes newer content back."""
         return any(item.kind is ReleaseKind.ROLLBACK for item in self.history(id)[-1:])
@@ -141,14 +145,15 @@ class ReleaseJudge:
 
     def same(self, id: str, one: int, other: int) -> bool:
         """Whether two incarnations have the same content of an asset."""
-        return bool(_content(self._assets(one).get(id)) == _content(self._assets(other).get(id)))
+        return bool(content_of(self._assets(one).get(id)) == content_of(self._assets(other).get(id)))
 
     def needed(self) -> set[int]:
         """Incarnations that must be kept: of releases that count, and of those before: a rollback's."""
         return {item.target for id in self._of for item in self.history(id)[-2:] if item.target is not None}
 
 
-def _content(asset: Asset | None) -> Any:
+def content_of(asset: Asset | None) -> Any:
+    """What of an asset is content, as plain data; None for none."""
     if asset is None:
         return None
     document = asset.document()

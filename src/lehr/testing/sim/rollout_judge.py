@@ -1,26 +1,47 @@
-"""Judges rollouts from outside: how far they may be, by code of its own."""
+"""Judges rollouts from outside, by code of its own: how far they may be, what has been proven, what goes back."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import msgspec
 
+from lehr.model.asset import Asset
 from lehr.model.decision import Decision, Status
-from lehr.model.evidence import Begun, Commanded, Ended, RolloutCommand, Updated, WentBack, Withdrawn
-from lehr.model.release import ReleaseKind
+from lehr.model.diff import Goal
+from lehr.model.evidence import (
+    Begun,
+    Commanded,
+    Ended,
+    Looked,
+    RolloutCommand,
+    Updated,
+    Validated,
+    WentBack,
+    Withdrawn,
+)
+from lehr.model.governance import ROLLOUT_POLICY
+from lehr.model.operation import LedgerEntry
+from lehr.model.release import Release, ReleaseKind
 from lehr.model.writes import WriteReleases
+from lehr.testing.sim.release_judge import ReleaseJudge, content_of
+from lehr.testing.sim.rollout_views import Alike, View, leaves, recent
+from lehr.testing.sim.witnessed_state import WitnessedState
 
 _ROUNDING = 0.05
 
-Same = Callable[[str, int, int], bool]
-"""Whether two incarnations have the same content of an asset."""
-
 
 class _Rollout(msgspec.Struct):
-    """`proven`: when each asset was first seen in order with the target's content, in monotonic seconds."""
+    """A rollout; times are monotonic seconds.
 
+    Attributes:
+        updated: units that have the content, in the order in which they got it.
+        proven: when each of them was first seen in order with the target's content.
+    """
+
+    policy: str
     target: int
     updated: dict[str, None] = msgspec.field(default_factory=dict)
     proven: dict[str, float] = msgspec.field(default_factory=dict)
@@ -30,103 +51,199 @@ class _Rollout(msgspec.Struct):
 
 
 class RolloutJudge:
-    """All rollouts of policies whose units are single assets."""
+    """All rollouts.
+
+    A unit counts as proven as soon as some incarnation that the program may take for the newest allows it.
+    """
 
     def __init__(
         self,
         broken: Callable[[str, str], None],
-        policies: Callable[[], Mapping[str, dict[str, Any]]],
-        selects: Callable[[Mapping[str, Any], str], bool],
-        removed: Callable[[str, int], bool],
-        same: Same,
+        state: WitnessedState,
+        releases: ReleaseJudge,
         monotonic: Callable[[], float],
     ) -> None:
-        """Judge by what the witness knows.
-
-        Args:
-            policies: payloads of those in the newest incarnation, by id.
-            selects: whether a policy selects an asset of the newest incarnation.
-            removed: whether an asset is removed from production already, as an incarnation asks for.
-        """
+        """Judge by what the witness knows: `state`, and the releases before each write."""
         self._broken = broken
-        self._policies = policies
-        self._selects = selects
-        self._removed = removed
-        self._same = same
+        self._state = state
+        self._releases = releases
         self._monotonic = monotonic
+        self._alike = Alike(state.assets, content_of)
         self._rollouts: dict[str, _Rollout] = {}
-        self._good: dict[str, int] = {}
+        self._good: set[str] = set()
+        self._applied: dict[str, set[int]] = {}
+
+    def members(self, policy: str) -> list[str]:
+        """The assets that a policy governs in the newest incarnation."""
+        return [id for view in self._views(policy)[:1] for unit in view.units for id in view.members(unit)]
+
+    def behind(self, policy: str) -> list[str]:
+        """Those of them whose newest content is not released to them."""
+        newest = self._state.assets()
+        views = self._views(policy)[:1]
+        return [id for view in views for unit in view.units for id in view.wanting(unit, newest)]
+
+    # --- what is written --------------------------------------------------------------------
 
     def written(self, write: WriteReleases, answer: object) -> None:
-        """This write was carried out, or refused."""
+        """This write was carried out, or refused. The judge of releases does not know of it yet."""
         if answer is not None:
             return
+        self._look_around()
         for item in write.evidence:
+            rollout = self._rollouts.get(item.rollout)
             match item.fact:
                 case Begun(target=target):
-                    self._rollouts[item.rollout] = _Rollout(target)
-                case Updated(units=units, before=before):
-                    self._rollouts[item.rollout].released |= before.keys()
-                    self._updated(item.policy, self._rollouts[item.rollout], units)
-                case Withdrawn(units=units) | WentBack(units=units):
+                    self._rollouts[item.rollout] = _Rollout(item.policy, target)
+                case Updated() if rollout is not None:
+                    self._updated(rollout, item.fact, write.at)
+                case Withdrawn(units=units) | WentBack(units=units) if rollout is not None:
                     for unit in units:
-                        self._rollouts[item.rollout].updated.pop(unit, None)
-                case Commanded(command=RolloutCommand.PROMOTE):
-                    rollout = self._rollouts[item.rollout]
+                        rollout.updated.pop(unit, None)
+                case Looked() if rollout is not None:
+                    self._looked(rollout, item.fact)
+                case Validated(units=units) if rollout is not None:
+                    for unit in units:
+                        if unit not in rollout.proven:
+                            self._broken("I10", f"{unit} is validated, and was not good since its push")
+                case Commanded(command=RolloutCommand.PROMOTE) if rollout is not None:
                     rollout.promoted |= rollout.updated.keys()
-                case Ended():
-                    self._rollouts[item.rollout].over = True
+                case Ended() if rollout is not None:
+                    rollout.over = True
         for release in write.releases:
-            of = self._rollouts.get(release.rollout)
-            if of is None or release.kind is not ReleaseKind.FORWARD or release.target != of.target:
-                continue
-            if release.asset not in of.released:
-                self._broken("I10", f"{release.asset} is released, and its rollout has no evidence of it")
+            self._released(release)
+
+    def _released(self, release: Release) -> None:
+        rollout = self._rollouts.get(release.rollout)
+        if release.target is not None and release.kind is ReleaseKind.BASELINE:
+            self._applied.setdefault(release.asset, set()).add(release.target)
+        if rollout is None or release.target is None:
+            return
+        if release.kind is ReleaseKind.ROLLBACK:
+            had = self._applied.get(release.asset, ())
+            if not any(self._alike.at(release.asset, release.target, before) for before in had):
+                self._broken("I6", f"{release.asset} goes back to {release.target}, which it never had")
+        elif release.target == rollout.target and release.asset not in rollout.released:
+            self._broken("I10", f"{release.asset} is released, and its rollout has no evidence of it")
+
+    def entered(self, entry: LedgerEntry) -> None:
+        """The ledger has an entry of what was applied or found."""
+        self._applied.setdefault(entry.asset, set()).add(entry.content)
+        self._look_around()
 
     def decided(self, decision: Decision) -> None:
         """A look at an asset: it proves its content if nothing differs."""
-        id = decision.asset
         good = decision.condition.status in (Status.CONVERGED, Status.TURNED_DOWN)
-        self._good.pop(id, None)
+        (self._good.add if good else self._good.discard)(decision.asset)
         if good:
-            self._good[id] = decision.content
+            self._look_around()
+
+    # --- what is proven ---------------------------------------------------------------------
+
+    def _look_around(self) -> None:
+        """Note which units are in order now."""
         for rollout in self._rollouts.values():
-            if rollout.over or id not in rollout.updated or id in rollout.proven:
-                continue
-            if good and self._same(id, decision.content, rollout.target):
-                rollout.proven[id] = self._monotonic()
+            waiting = [unit for unit in rollout.updated if unit not in rollout.proven]
+            if not rollout.over and waiting:
+                self._prove(rollout, waiting)
 
-    def _has(self, id: str, target: int) -> bool:
-        """Whether an asset has the content already, as after a rollback that was not pushed."""
-        return id in self._good and self._same(id, self._good[id], target)
+    def _prove(self, rollout: _Rollout, units: list[str]) -> None:
+        views = self._views(rollout.policy)
+        for unit in units:
+            if any(self._is_proven(view.members(unit), rollout) for view in views):
+                rollout.proven[unit] = self._monotonic()
 
-    def _updated(self, policy: str, rollout: _Rollout, units: tuple[str, ...]) -> None:
+    def _is_proven(self, members: Collection[str], rollout: _Rollout) -> bool:
+        """Whether members of a unit are in order, and those of them that got the content have it."""
+        return any(id in rollout.released for id in members) and all(
+            self._is_good(id, rollout) for id in members
+        )
+
+    def _is_good(self, id: str, rollout: _Rollout) -> bool:
+        """Whether an asset is in order, and has the content of the target if that was released to it."""
+        if id not in rollout.released:
+            return id in self._good
+        entry = self._state.ledger.get(id)
+        if entry is None:
+            return False
+        if entry.goal is Goal.ABSENT:
+            return leaves(self._state.assets(rollout.target).get(id))
+        return id in self._good and self._alike.at(id, entry.content, rollout.target)
+
+    def _looked(self, rollout: _Rollout, fact: Looked) -> None:
+        """No look counts from before the push has ended."""
+        for unit, look in fact.units.items():
+            since = rollout.proven.get(unit)
+            longest = 0.0 if since is None else self._monotonic() - since
+            if look.exposure > longest + _ROUNDING:
+                self._broken("I10", f"{unit} has {look.exposure:.1f} s of exposure after {longest:.1f} s")
+
+    # --- what is released -------------------------------------------------------------------
+
+    def _views(self, policy: str) -> list[View]:
+        payload = self._state.payloads(ROLLOUT_POLICY).get(policy)
+        if payload is None or self._state.newest is None:
+            return []
+        now = self._state.newest.header.created_at
+        found = recent(self._state.incarnations, now)
+        return [View(payload, assets, self._releases.counting, self._alike) for assets in found]
+
+    def _updated(self, rollout: _Rollout, fact: Updated, at: float) -> None:
         """I10: only so many are unproven at a time, and the first wave is over before the second begins."""
-        payload = self._policies().get(policy)
+        policy, units = rollout.policy, fact.units
+        payload, views = self._state.payloads(ROLLOUT_POLICY).get(policy), self._views(policy)
         if payload is None:
             self._broken("I10", f"{', '.join(units)} are released by {policy}, which is not in force")
             return
         if rollout.over:
             self._broken("I10", f"{', '.join(units)} are released by a rollout that has ended")
-        if payload.get("unit"):
-            return  # The units of random policies are single assets.
-        selection = payload.get("target_selection", {})
-        before = [id for id in rollout.updated if self._selects(payload, id)]
+        target = self._state.assets(rollout.target)
+        for unit in units:
+            late = unit in rollout.updated and all(leaves(target.get(id)) for id in fact.before)
+            if not late and not any(_is_whole(view, unit, target, fact.before) for view in views):
+                self._broken("I10", f"only {', '.join(fact.before)} of {unit} are released")
+        before = [unit for unit in rollout.updated if all(view.members(unit) for view in views)]
+        new = [unit for unit in units if unit not in rollout.updated]
         rollout.updated.update(dict.fromkeys(units))
-        done = [id for id in units if self._removed(id, rollout.target) or self._has(id, rollout.target)]
-        rollout.proven.update(dict.fromkeys(done, self._monotonic()))
-        proven = rollout.proven.keys() | rollout.promoted
-        unproven = [id for id in (*before, *units) if id not in proven]
-        most = selection.get("at_most")
-        if most is not None and len(unproven) > most:
-            self._broken("I10", f"{len(unproven)} assets are updated and unproven; {policy} allows {most}")
-        first = selection.get("waves", [{}])[0]
-        if "units" not in first or len(before) + len(units) <= first["units"]:
+        rollout.released |= fact.before.keys()
+        if not new:
+            return  # turndowns of units that have it already
+        self._prove(rollout, new)
+        unproven = [unit for unit in (*before, *new) if unit not in rollout.proven.keys() | rollout.promoted]
+        selection = payload.get("target_selection", {})
+        most = _most(selection.get("at_most"), rollout, views, target)
+        if len(unproven) > most:
+            self._broken("I10", f"{len(unproven)} units are updated and unproven; {policy} allows {most}")
+        self._soaked(rollout, selection.get("waves", [{}])[0], before, new)
+
+    def _soaked(self, rollout: _Rollout, first: Mapping[str, Any], before: list[str], new: list[str]) -> None:
+        if "units" not in first or len(before) + len(new) <= first["units"]:
             return
-        for id in before[: first["units"]]:
-            since = rollout.proven.get(id)
+        for unit in before[: first["units"]]:
+            since = rollout.proven.get(unit)
             soaked = 0.0 if since is None else self._monotonic() - since
-            if id not in rollout.promoted and (
-                since is None or soaked < first.get("soak_seconds", 0.0) - _ROUNDING
-            ):
-                self._broken("I10", f"{', '.join(units)} follow {id} after {soaked:.1f} s")
+            late = since is None or soaked < first.get("soak_seconds", 0.0) - _ROUNDING
+            if late and unit not in rollout.promoted:
+                self._broken("I10", f"{', '.join(new)} follow {unit} after {soaked:.1f} s")
+
+
+def _most(
+    limit: int | str | None, rollout: _Rollout, views: list[View], target: Mapping[str, Asset]
+) -> float:
+    """Units that may be unproven at a time."""
+    if limit is None:
+        return math.inf
+    if isinstance(limit, int):
+        return limit
+    takes_part = [
+        sum(1 for unit in view.units if unit in rollout.updated or view.wanting(unit, target))
+        for view in views
+    ]
+    return math.ceil(max(takes_part) * float(limit.removesuffix("%")) / 100)
+
+
+def _is_whole(view: View, unit: str, target: Mapping[str, Asset], granted: Collection[str]) -> bool:
+    """Whether all of a unit that want the target's content get it; turndowns wait for the others."""
+    wanting = view.wanting(unit, target)
+    staying = [id for id in wanting if not leaves(target[id])]
+    return bool(view.members(unit)) and all(id in granted for id in staying or wanting)

@@ -25,7 +25,7 @@ from lehr.model.diff import Goal, Target
 from lehr.model.governance import ROLLOUT_POLICY
 from lehr.model.incarnation import Incarnation
 from lehr.model.merkle import incarnation_digest
-from lehr.model.operation import Operation, Purpose, Result
+from lehr.model.operation import LedgerEntry, Operation, Purpose, Result
 from lehr.model.reason import Reason
 from lehr.model.selector import parse_selector
 from lehr.model.types import Registry
@@ -51,6 +51,7 @@ from lehr.testing.sim.capacity import CAPACITY
 from lehr.testing.sim.feed_judge import FeedJudge
 from lehr.testing.sim.intent import GUARDED
 from lehr.testing.sim.lease_judge import LeaseJudge
+from lehr.testing.sim.monitor_judge import MonitorJudge
 from lehr.testing.sim.output_judge import OutputJudge
 from lehr.testing.sim.reached import paths_of
 from lehr.testing.sim.release_judge import ReleaseJudge
@@ -66,6 +67,9 @@ _ROUNDING = 0.001
 
 
 _DAY = 86_400.0
+_NO_DELAYS = (Reason.OUTSIDE_WINDOW, Reason.RATE_LIMITED, Reason.MONITOR_HOLDS, Reason.MONITOR_UNKNOWN)
+"""Reasons that never delay a rollback."""
+
 _STAGES = (Goal.PRESENT, Goal.DRAINED, Goal.FENCED, Goal.ABSENT)
 
 
@@ -93,6 +97,7 @@ class Witness(WitnessedState):
         lease: who may write.
         releases: which content assets may have.
         outputs: those that were recorded.
+        monitors: the answers that monitors got; None where nothing judges them.
         feed: what watchers see of all this.
         fenced: True where the provider itself keeps late writers out.
         capacity: operations that may be open at once; None where no check counts them.
@@ -118,16 +123,10 @@ class Witness(WitnessedState):
             self._policed,
             lambda: 0 if self.newest is None else self.newest.header.sequence,
         )
-        self.rollouts = RolloutJudge(
-            self.broken,
-            lambda: self.payloads(ROLLOUT_POLICY),
-            lambda policy, id: id in self.assets() and selected(policy["select"], self.assets()[id]),
-            self._removed_as_asked,
-            self.releases.same,
-            lambda: self.monotonic(),
-        )
+        self.rollouts = RolloutJudge(self.broken, self, self.releases, lambda: self.monotonic())
         self._policies: tuple[int, list[dict[str, Any]]] = 0, []
         self.monotonic: Callable[[], float] = lambda: 0.0
+        self.monitors: MonitorJudge | None = None
         self.outputs = OutputJudge(self.broken)
         self.feed = FeedJudge(self.broken)
         self._trace = trace
@@ -139,7 +138,7 @@ class Witness(WitnessedState):
             Publish: self._published,
             Admit: self._admit,
             Finish: self._finish,
-            Adopt: lambda write, answer: self.ledger.update({write.ledger.asset: write.ledger}),
+            Adopt: lambda write, answer: self._enter(write.ledger),
             RecordDecision: lambda write, answer: self._decided(write.decision),
             RecordAttempt: lambda write, answer: self._attempted(write.attempt),
             SetControl: self._set,
@@ -354,6 +353,8 @@ class Witness(WitnessedState):
             return
         if closed := self.closed(last, now):
             self.broken("I3", f"{id} is pushed while {closed[0]} is closed")
+        if self.monitors is not None and (bad := self.monitors.closed(last, self.payloads("lehr.Monitor"))):
+            self.broken("I3", f"{id} is pushed while {bad[0]} has no good answer")
 
     def _goes_back(self, of: Operation | Decision, content_digest: Digest) -> bool:
         """Whether this is older content than what is in place: calendars and rate limits never delay it."""
@@ -368,7 +369,7 @@ class Witness(WitnessedState):
     def _delays(self, decision: Decision) -> None:
         """I7: the newer content may be what is broken."""
         waiting = {verdict.reason: verdict for verdict in decision.verdicts if not verdict.allow}
-        for reason in (Reason.OUTSIDE_WINDOW, Reason.RATE_LIMITED):
+        for reason in _NO_DELAYS:
             if reason in waiting and self._goes_back(decision, decision.evidence["content_digest"]):
                 self.broken("I7", f"{decision.asset} is not rolled back: {waiting[reason].message}")
 
@@ -455,17 +456,15 @@ class Witness(WitnessedState):
             return
         del self.open[operation.asset]
         if write.ledger is not None:
-            self.ledger[write.ledger.asset] = write.ledger
+            self._enter(write.ledger)
 
     def _released(self, write: WriteReleases, answer: object) -> None:
-        self.releases.written(write, answer)
         self.rollouts.written(write, answer)
+        self.releases.written(write, answer)
 
-    def _removed_as_asked(self, id: str, sequence: int) -> bool:
-        """Whether an asset is removed, and an incarnation asks for that."""
-        entry, asset = self.ledger.get(id), self.assets(sequence).get(id)
-        gone = entry is not None and entry.goal is Goal.ABSENT
-        return gone and asset is not None and self.turndown(asset) is not None
+    def _enter(self, entry: LedgerEntry) -> None:
+        self.ledger[entry.asset] = entry
+        self.rollouts.entered(entry)
 
     def _policed(self, id: str) -> bool:
         """Whether a rollout policy selects an asset, as intent last had it."""
