@@ -109,7 +109,8 @@ class RandomPolicies:
         if not dice.happens(0.1):
             return
         if assets.pop(_MONITOR, None) is None:
-            fields = {"select": selectors.some(dice, IDS), "source": SOURCE, "query": "errors", "at_most": 0.1}
+            select = selectors.some(dice, IDS)
+            fields = {"select": select, "source": SOURCE, "query": "errors", "at_most": 0.1}
             times = {"every": 5.0, "fresh": dice.pick((20.0, 120.0)), "steady": dice.number(1, 3)}
             payload = msgspec.convert(fields | times, Monitor)
             assets[_MONITOR] = make_asset(_MONITOR, "lehr.Monitor", payload, {})

@@ -1,4 +1,4 @@
-"""Judges rollouts from outside, by code of its own: how far they may be, what has been proven, what goes back."""
+"""Judges rollouts from outside, by code of its own: how far they are, what is proven, and what goes back."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from lehr.model.evidence import (
     Begun,
     Commanded,
     Ended,
+    Fact,
     Looked,
     RolloutCommand,
     Updated,
@@ -91,27 +92,30 @@ class RolloutJudge:
             return
         self._look_around()
         for item in write.evidence:
-            rollout = self._rollouts.get(item.rollout)
-            match item.fact:
-                case Begun(target=target):
-                    self._rollouts[item.rollout] = _Rollout(item.policy, target)
-                case Updated() if rollout is not None:
-                    self._updated(rollout, item.fact, write.at)
-                case Withdrawn(units=units) | WentBack(units=units) if rollout is not None:
-                    for unit in units:
-                        rollout.updated.pop(unit, None)
-                case Looked() if rollout is not None:
-                    self._looked(rollout, item.fact)
-                case Validated(units=units) if rollout is not None:
-                    for unit in units:
-                        if unit not in rollout.proven:
-                            self._broken("I10", f"{unit} is validated, and was not good since its push")
-                case Commanded(command=RolloutCommand.PROMOTE) if rollout is not None:
-                    rollout.promoted |= rollout.updated.keys()
-                case Ended() if rollout is not None:
-                    rollout.over = True
+            if isinstance(item.fact, Begun):
+                self._rollouts[item.rollout] = _Rollout(item.policy, item.fact.target)
+            elif (rollout := self._rollouts.get(item.rollout)) is not None:
+                self._learned(rollout, item.fact)
         for release in write.releases:
             self._released(release)
+
+    def _learned(self, rollout: _Rollout, fact: Fact) -> None:
+        match fact:
+            case Updated():
+                self._updated(rollout, fact)
+            case Withdrawn(units=units) | WentBack(units=units):
+                for unit in units:
+                    rollout.updated.pop(unit, None)
+            case Looked():
+                self._looked(rollout, fact)
+            case Validated(units=units):
+                for unit in units:
+                    if unit not in rollout.proven:
+                        self._broken("I10", f"{unit} is validated, and was not good since its push")
+            case Commanded(command=RolloutCommand.PROMOTE):
+                rollout.promoted |= rollout.updated.keys()
+            case Ended():
+                rollout.over = True
 
     def _released(self, release: Release) -> None:
         rollout = self._rollouts.get(release.rollout)
@@ -188,7 +192,7 @@ class RolloutJudge:
         found = recent(self._state.incarnations, now)
         return [View(payload, assets, self._releases.counting, self._alike) for assets in found]
 
-    def _updated(self, rollout: _Rollout, fact: Updated, at: float) -> None:
+    def _updated(self, rollout: _Rollout, fact: Updated) -> None:
         """I10: only so many are unproven at a time, and the first wave is over before the second begins."""
         policy, units = rollout.policy, fact.units
         payload, views = self._state.payloads(ROLLOUT_POLICY).get(policy), self._views(policy)

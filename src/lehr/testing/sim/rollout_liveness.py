@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any
 
 from lehr.control.messages import AnyRequest, CommandRollout, ReleaseToIntent, Retry
-from lehr.enforce.governance import load
 from lehr.model.asset import AssetId
 from lehr.model.evidence import RolloutCommand
 from lehr.model.governance import ROLLOUT_POLICY
@@ -52,7 +51,7 @@ async def come_to_an_end(harness: RandomHarness, policy: AssetId) -> None:
         what = f"{status.state}: {status.waits_for}"
         harness.witness.broken("I7", f"{policy} does not end when a person has decided, but is {what}")
     elif left := harness.witness.rollouts.behind(policy):
-        harness.witness.broken("I7", f"{', '.join(left)} have no newest content after all rollouts of {policy}")
+        harness.witness.broken("I7", f"{', '.join(left)} lack their newest content, and {policy} is idle")
 
 
 async def _command(harness: RandomHarness, request: AnyRequest) -> None:
@@ -83,10 +82,9 @@ def unexplained(status: RolloutStatus) -> Iterator[str]:
         yield f"{status.policy} is {status.state}, and that is all"
     if status.state in _BY_PEOPLE and not status.unblock:
         yield f"{status.policy} waits for a person, and nothing names what to do"
-    for unit in status.units:
+    for unit in () if status.state is RolloutState.BLOCKED else status.units:
         if unit.state in (UnitState.WAITING, UnitState.HELD, UnitState.BAD) and not unit.why:
-            if status.state is not RolloutState.BLOCKED:
-                yield f"unit {unit.id} of {status.policy} is {unit.state}, and nothing names the cause"
+            yield f"unit {unit.id} of {status.policy} is {unit.state}, and nothing names the cause"
 
 
 async def _recover(harness: RandomHarness) -> None:
