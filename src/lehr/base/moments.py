@@ -141,7 +141,7 @@ def _within(node: inspect.Type, each: _Change, known: dict[type, Any]) -> _Chang
 
 
 def _of_one(types: Sequence[inspect.Type], each: _Change, known: dict[type, Any]) -> _Change | None:
-    """For one of several types: structs are told apart by their tags."""
+    """For one of several types: structs are distinguished by their tags."""
     structs = [one for one in types if isinstance(one, inspect.StructType) and one.tag_field is not None]
     if len(structs) < 2:
         changes = (_within(one, each, known) for one in types)

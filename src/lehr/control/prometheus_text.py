@@ -45,5 +45,5 @@ def value(name: str, kind: str, help: str, value: float) -> Iterator[str]:
 
 
 def label(text: str) -> str:
-    """The value of a label, such that it can stand in quotes."""
+    """The value of a label, escaped."""
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

@@ -15,6 +15,8 @@ from lehr.rollouts.waves import TargetSelection
 
 _MOST_STEPS = 100_000
 _NO_PAUSES = Timeline(())
+_ROUNDING = 1e-4
+"""Seconds: more than sums of wall-clock times are inexact by."""
 
 
 class UnitWork(msgspec.Struct, frozen=True):
@@ -192,7 +194,7 @@ class Run:
             unit,
             updated_at=progress.updated_at,
             validated_at=progress.validated_at if passed else None,
-            exposure_seconds=progress.exposure + (grown if passed else 0.0),
+            exposure_seconds=progress.exposure + (grown + _ROUNDING if passed else 0.0),
             paused_seconds=progress.paused + timeline.closed_between(counted, self.at),
         )
         if passed and found.exposure_seconds >= self._longest_soak:
@@ -211,7 +213,8 @@ class Run:
                 yield progress.validated_at
                 yield timeline.after_open(progress.since, soak - progress.exposure)
             if deadline is not None:
-                yield timeline.after_open(progress.updated_at, soak + deadline - progress.paused)
+                late = soak + deadline - progress.paused
+                yield timeline.after_open(progress.updated_at, late) + _ROUNDING
 
     def _note(self, answer: Selection) -> None:
         """Record which waves are over."""

@@ -344,7 +344,7 @@ _ASKED = {
 
 
 def _waiting(policy: Policy, running: Rollout, units: Sequence[UnitStatus], step: Step) -> tuple[str, str]:
-    """What it waits for, and what a person can do."""
+    """The cause of the wait, and how a person can end it."""
     if running.asked is not None and running.asked.command in _ASKED:
         asked = running.asked
         what = f"`lehr run`: {_ASKED[asked.command]}, as {asked.actor} requested: {asked.reason}"

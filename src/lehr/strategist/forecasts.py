@@ -24,7 +24,7 @@ log = Log()
 _MOST_OPERATIONS = 2000
 """So many of the partition's newest pushes are the sample."""
 
-_MOST_SECONDS = 1.0
+_MOST_SECONDS = 3.0
 """For a forecast that is kept: until it is made, updated units are not looked at."""
 
 
@@ -76,6 +76,12 @@ class ForecastKeeper:
         self._runtime = runtime
         self._contents = contents
         self._failed: set[str] = set()
+        self._seconds = 0.0
+
+    def take_seconds(self) -> float:
+        """The seconds that forecasts took since this was asked last."""
+        seconds, self._seconds = self._seconds, 0.0
+        return seconds
 
     def forecast(
         self,
@@ -94,7 +100,7 @@ class ForecastKeeper:
         by = policy.payload.selected_by
         if rollout.forecast is not None or rollout.id in self._failed or by is not None:
             return None
-        runtime = self._runtime
+        runtime, began = self._runtime, self._runtime.clock.monotonic()
         try:
             found = forecast_of(
                 policy,
@@ -112,6 +118,8 @@ class ForecastKeeper:
             log.warning("a rollout has no forecast", policy=policy.id, rollout=rollout.id, error=str(error))
             self._failed.add(rollout.id)
             return None
+        finally:
+            self._seconds += runtime.clock.monotonic() - began
 
     def _limit(self) -> Callable[[], None]:
         """A function that raises once the time for a forecast is over."""

@@ -84,8 +84,9 @@ class Strategist:
                 again_in = await self._step_all()
             except LeaseLostError:
                 return  # which the committer reports
+            took = clock.monotonic() - began - self._forecasts.take_seconds()
             if self._policies():
-                await clock.sleep(max(_SOON, _REST * (clock.monotonic() - began)))
+                await clock.sleep(max(_SOON, _REST * took))
             await self._wait(seen, again_in)
 
     def _policies(self) -> Sequence[Policy]:

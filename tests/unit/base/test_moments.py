@@ -76,7 +76,7 @@ def test_moments_are_found_wherever_they_are_and_nothing_else_is_changed() -> No
         decode(b'{"first": "soon"}', Outer)
 
 
-def test_one_of_several_structs_is_told_by_its_tag() -> None:
+def test_structs_of_a_union_are_distinguished_by_their_tags() -> None:
     for told in (Told(Began(("a",)), 1.0), Told(Ended({"a": Inner(2.0)}), 1.0)):
         assert decode(encode(told, Told), Told) == told
     assert plain(told)["fact"]["units"]["a"]["at"] == "1970-01-01T00:00:02.000000Z"

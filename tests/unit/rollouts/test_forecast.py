@@ -135,6 +135,20 @@ def test_a_rollout_under_way_continues_where_it_is() -> None:
     assert (one.state, rest.state, since(rest.starts)) == ("over", "ahead", (0, 0))
 
 
+@pytest.mark.parametrize("step", range(50))
+def test_fractions_of_seconds_do_not_keep_a_soak_from_ending(step: int) -> None:
+    now = 1_795_000_000.123 + 0.37 * step
+    soaking = Unit(
+        id="a", updated_at=now - 500, validated_at=now - 400, exposure_seconds=12.1 + 0.0113 * step
+    )
+    found = made(units=(UnitWork(soaking, ("file",), pushed_at=now - 450), *works("b")), now=now)
+    assert found.ends.late is not None
+    assert found.ends.late - now == pytest.approx(600 - soaking.exposure_seconds + 160, abs=1e-3)
+    late = replace(CANARY, deadline_seconds=50.1 + 0.0117 * step)
+    found = made(selection=late, validations=[1000.0], now=now)
+    assert found.waves[0].unknown == "a did not pass within the deadline of wave 1"
+
+
 def test_a_rollout_that_is_done_has_ended() -> None:
     done = Unit(id="a", updated_at=NOW - 5000, validated_at=NOW - 4000, exposure_seconds=4000.0)
     found = made(units=(UnitWork(done),))

@@ -11,7 +11,8 @@ from lehr.model.asset import AssetId
 from lehr.model.evidence import RolloutCommand
 from lehr.model.governance import ROLLOUT_POLICY
 from lehr.model.lease import LEASE_SECONDS
-from lehr.rollouts.status import RolloutState, RolloutStatus, UnitState
+from lehr.rollouts.figures import RolloutState
+from lehr.rollouts.status import RolloutStatus, UnitState
 from lehr.strategist.overview import Rollouts
 from lehr.testing.sim import people
 from lehr.testing.sim.metrics import Answers
