@@ -14,11 +14,10 @@ from pathlib import Path
 
 import pytest
 
+from lehr.http.catalogue import CATALOGUE
 from lehr.http.hooks import HOOK_PATH
 from lehr.http.openapi import HEALTH_PATH, openapi
 from lehr.http.problems import STATUS
-from lehr.http.records import RECORDS
-from lehr.http.resources import RESOURCES
 from tests.said import address
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "reference" / "http.md").read_text()
@@ -29,7 +28,7 @@ def test_every_path_and_every_parameter_is_described_and_no_other() -> None:
     for path, given in re.findall(r"^\| (?:`(/[^`?]*)\??([^`]*)`|\(itself\)) \|", PAGE, re.MULTILINE):
         described.add((path, frozenset(re.findall(r"(\w+)=", given))))
     there = set()
-    for path, item in openapi((*RESOURCES, *RECORDS))["paths"].items():
+    for path, item in openapi(CATALOGUE)["paths"].items():
         if path.startswith("/v1/partitions"):
             names = frozenset(p["name"] for p in item["get"]["parameters"] if p["in"] == "query")
             below = re.sub(r"{(\w+)}", lambda found: found[1].upper(), path.removeprefix("/v1/partitions"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from pathlib import Path
 
-from lehr.cli.awaited_release import awaited_release
+from lehr.cli.awaited_release import awaited_release, release_lines
 from lehr.query.explain import explain
 from lehr.query.partition_view import Reading
 from lehr.store.sqlite import SqliteStore
@@ -39,9 +39,9 @@ def why(folder: Path, asset: str) -> list[str]:
     assert not played.failures
     with contextlib.closing(SqliteStore(folder / "state.sqlite", read_only=True)) as store:
         reading = Reading(store, PARTITION, EPOCH + 60.0, lambda type: type.startswith("lehr."))
-        lines, document = awaited_release(reading, explain(reading, asset))
-    assert document is not None
-    return lines
+        awaited = awaited_release(reading, explain(reading, asset))
+        assert awaited is not None
+        return list(release_lines(awaited, reading, of=asset))
 
 
 def test_a_dependant_of_a_held_asset_names_the_rollout(tmp_path: Path) -> None:

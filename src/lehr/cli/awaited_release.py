@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lehr.cli import formatting, terminal
 from lehr.model.reason import Reason
@@ -15,27 +15,18 @@ if TYPE_CHECKING:
     from lehr.strategist.overview import AwaitedRelease
 
 
-def awaited_release(reading: Reading, explanation: Explanation) -> tuple[list[str], dict[str, Any] | None]:
-    """Lines and a document about the release that an asset waits for; nothing if it waits for none.
-
-    It may be the release of an asset that it depends on.
-    """
-    rows = (explanation.row, *(link.row for link in explanation.chain))
-    id = next((row.id for row in rows if row.reason == Reason.AWAITING_RELEASE), None)
-    if id is None:
-        return [], None
+def awaited_release(reading: Reading, explanation: Explanation) -> AwaitedRelease | None:
+    """The release that an asset waits for; None if it waits for none."""
+    if all(row.reason != Reason.AWAITING_RELEASE for row in explanation.rows):
+        return None  # which is quick
     from lehr.cli.rollout.current import rollouts_of
-    from lehr.query.asset_rows import known_asset
+    from lehr.strategist.documents import release_awaited
 
-    rollouts = rollouts_of(reading)
-    asset, _came_with = known_asset(reading, id)
-    awaited = None if rollouts is None else rollouts.awaited_by(asset)
-    if awaited is None:
-        return [], None
-    return list(_lines(awaited, reading, of=explanation.row.id)), _document(awaited)
+    return release_awaited(reading, explanation, rollouts_of(reading))
 
 
-def _lines(awaited: AwaitedRelease, reading: Reading, of: str) -> Iterator[str]:
+def release_lines(awaited: AwaitedRelease, reading: Reading, of: str) -> Iterator[str]:
+    """Lines about a release that the asset `of` waits for."""
     status, it = awaited.status, "it" if awaited.asset == of else awaited.asset
     if status is None:
         yield f"  release    no rollout policy governs {it} any more, so nothing newer is released to it"
@@ -63,14 +54,3 @@ def _of_policy(awaited: AwaitedRelease, status: RolloutStatus, reading: Reading,
         return f"{target}; {it} does not take part"
     of = it if unit.id == awaited.asset else f"{'its unit' if it == 'it' else 'unit'} {unit.id}"
     return f"{target}; {of} is {unit.state}" + (f": {unit.why}" if unit.why else "")
-
-
-def _document(awaited: AwaitedRelease) -> dict[str, Any]:
-    from lehr.base.moments import plain
-    from lehr.cli.documents import of_rollout
-
-    return {
-        "release": plain(awaited.release),
-        "rollout": None if awaited.status is None else of_rollout(awaited.status),
-        "unit": plain(awaited.unit),
-    }

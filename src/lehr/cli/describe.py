@@ -10,15 +10,16 @@ import click
 from lehr.base.clock import iso
 from lehr.cli import formatting, terminal
 from lehr.cli.active_run import run_state
-from lehr.cli.awaited_release import awaited_release
+from lehr.cli.awaited_release import awaited_release, release_lines
 from lehr.cli.command import command
 from lehr.cli.complete import complete_asset
-from lehr.cli.explanation_text import explanation_document, explanation_lines
+from lehr.cli.explanation_text import explanation_lines
 from lehr.cli.output import print_lines, show_document, yaml_text
 from lehr.cli.stored import open_reading, reading_options
 from lehr.model.operation import Operation
 from lehr.query.describe import Description
 from lehr.query.describe import describe as look
+from lehr.query.explanation import explanation_document
 from lehr.wiring import registry_of
 
 
@@ -40,7 +41,8 @@ def describe(asset: str, form: str) -> None:
         print_lines(_intent(found))
         print()
         attempt = reading.records.attempt(reading.partition)
-        release, _as_data = awaited_release(reading, found.explanation)
+        awaited = awaited_release(reading, found.explanation)
+        release = () if awaited is None else release_lines(awaited, reading, of=found.explanation.row.id)
         alive = run_state().active
         print_lines(explanation_lines(found.explanation, attempt, reading.now, alive=alive, release=release))
         print_lines(_history(found, reading.now))
@@ -107,5 +109,5 @@ def _document(found: Description) -> dict[str, Any]:
         "handle": found.handle or None,
         "outputs": None if found.outputs is None else found.outputs.values,
         "operations": [plain(item) for item in found.operations],
-        "why": explanation_document(found.explanation),
+        "why": plain(explanation_document(found.explanation)),
     }

@@ -8,6 +8,8 @@ from lehr.base.moments import plain, rfc3339
 from lehr.model.control import Control
 from lehr.model.decision import Decision
 from lehr.model.incarnation import Incarnation
+from lehr.query.explain import NumberedDecision
+from lehr.query.explanation import control_document, decision_document
 from lehr.query.run_state import RunState
 
 if TYPE_CHECKING:
@@ -21,14 +23,12 @@ def of_incarnation(incarnation: Incarnation) -> dict[str, Any]:
 
 def of_control(control: Control) -> dict[str, Any]:
     """A control; its selector as written on the command line."""
-    return {**plain(control), "selector": str(control.selector)}
+    return dict(plain(control_document(control)))
 
 
 def of_rollout(status: RolloutStatus) -> dict[str, Any]:
     """The status of a policy's rollouts, without its units and earlier rollouts."""
-    document = dict(plain(status))
-    del document["units"], document["past"]
-    return document
+    return dict(plain(status.summary))
 
 
 def of_run_state(run: RunState) -> dict[str, Any]:
@@ -46,4 +46,4 @@ def of_report(report: dict[str, Any]) -> dict[str, Any]:
 
 def of_decision(number: int, decision: Decision) -> dict[str, Any]:
     """A decision with its number in the store."""
-    return {"number": number, **plain(decision)}
+    return dict(plain(decision_document(NumberedDecision(number, decision))))

@@ -19,10 +19,10 @@ from lehr.cli.output import Column, Shape, output_option, show
 from lehr.cli.stored import list_options, open_reading, partition_option, state_option
 from lehr.cli.terminal import printable
 from lehr.model.asset import AssetId
-from lehr.model.control import AuditEntry
 from lehr.query.asset_rows import known_asset
 from lehr.query.events import Event, position_before
 from lehr.query.events import events as found_events
+from lehr.query.explanation import NumberedAuditEntry, audit_entry
 from lehr.query.partition_view import Reading
 from lehr.sdk.watch import FeedGoneError
 
@@ -101,7 +101,7 @@ def audit(limit: int, form: str) -> None:
     """
     with open_reading() as reading:
         now = reading.now
-        columns: list[Column[AuditEntry]] = [
+        columns: list[Column[NumberedAuditEntry]] = [
             Column("age", lambda item: formatting.age(item.at, now), narrow=True),
             Column("at", lambda item: iso(item.at), wide=True),
             Column("actor", lambda item: item.actor),
@@ -109,11 +109,11 @@ def audit(limit: int, form: str) -> None:
             Column("arguments", _arguments),
             Column("result", lambda item: item.result),
         ]
-        found = reading.records.audit(reading.partition, limit)
+        found = [audit_entry(*item) for item in reading.records.audit(reading.partition, limit)]
         show(form, found, Shape(columns, plain, lambda item: item.command), nothing="no commands")
 
 
-def _arguments(entry: AuditEntry) -> str:
+def _arguments(entry: NumberedAuditEntry) -> str:
     given = {name: value for name, value in entry.arguments.items() if value not in (None, "", [], {})}
     return " ".join(f"{name}={_value(value)}" for name, value in given.items())
 

@@ -8,8 +8,7 @@ from typing import Any
 import msgspec
 
 from lehr.base.clock import iso
-from lehr.base.moments import plain
-from lehr.cli import documents, formatting, patch_text, terminal
+from lehr.cli import formatting, patch_text, terminal
 from lehr.model.attempt import Attempt, Publication
 from lehr.model.control import Control, ControlKind
 from lehr.model.decision import Status, Verdict
@@ -322,18 +321,3 @@ def control_line(control: Control, now: float) -> str:
     )
     summary = f"{what} for {control.selector} by {control.actor}, {formatting.ago(control.at, now)}, {ends}"
     return terminal.printable(f"{summary}: {control.reason}")
-
-
-def explanation_document(explanation: Explanation) -> dict[str, Any]:
-    """The whole explanation as plain data."""
-    return {
-        "says": headline(explanation),
-        "asset": plain(explanation.row),
-        "verdicts": [plain(item) for item in explanation.verdicts],
-        "diff": msgspec.to_builtins(explanation.diff),
-        "waits_for": [{**plain(link.row), "cycle": link.cycle} for link in explanation.chain],
-        "controls": [documents.of_control(item) for item in explanation.controls],
-        "operation": plain(explanation.operation),
-        "ledger": plain(explanation.ledger),
-        "decisions": [documents.of_decision(item.number, item.decision) for item in explanation.story],
-    }

@@ -29,6 +29,8 @@ from lehr.control.state_folder import UNUSED
 from lehr.enforce.plugin_errors import one_line
 from lehr.model.attempt import Attempt, Publication
 from lehr.model.selector import Selector
+from lehr.query.asset_rows import rows
+from lehr.query.cause_reader import read_root_causes
 from lehr.query.overview import survey
 from lehr.query.partition_view import Reading
 from lehr.sdk.source import REMARK
@@ -332,7 +334,9 @@ def _report_what_blocks(made_of: Parts, plane: ControlPlane, only: Selector | No
     overview = replace(
         survey(reading, only=only), attempt=None
     )  # the result was already reported with excerpts
-    print_lines(overview_lines(overview, plane.partition, reading.now, plane.state()))
+    among = None if only is None else {row.id for row in rows(reading, only)}
+    causes = read_root_causes(reading, among=among)
+    print_lines(overview_lines(overview, causes, plane.partition, reading.now, plane.state()))
 
 
 def _warn_of_unused(folder: Path) -> None:

@@ -8,21 +8,33 @@ from typing import Any
 from lehr.base.moments import plain, rfc3339
 from lehr.cli import documents, formatting, terminal
 from lehr.cli.active_run import seen
+from lehr.cli.cause_text import cause_lines
 from lehr.cli.explanation_text import control_line, paint
 from lehr.model.asset import Partition
 from lehr.model.attempt import Attempt, Publication
-from lehr.query.overview import Group, Overview
+from lehr.query.causes import RootCauses
+from lehr.query.overview import Overview
 from lehr.query.run_state import RunState
 from lehr.query.wait_conditions import HeldBack
 
-_MOST_GROUPS = 20
 _MOST_DIAGNOSTICS = 20
 _MOST_CONTROLS = 20
 _MOST_HELD = 3
 
 
-def overview_lines(overview: Overview, partition: Partition, now: float, run: RunState) -> Iterator[str]:
-    """Lines about everything that is not as intended, and what blocks it."""
+def overview_lines(
+    overview: Overview,
+    causes: RootCauses,
+    partition: Partition,
+    now: float,
+    run: RunState,
+    most: int = 5,
+) -> Iterator[str]:
+    """Lines about everything that is not as intended, and what blocks it.
+
+    Args:
+        most: assets that are listed of those with their own cause.
+    """
     if overview.newest is None:
         yield f"{partition} has no incarnation yet: nothing was published"
     else:
@@ -37,11 +49,9 @@ def overview_lines(overview: Overview, partition: Partition, now: float, run: Ru
             yield f"  {control_line(control, now)}"
         if len(overview.controls) > _MOST_CONTROLS:
             yield f"  and {len(overview.controls) - _MOST_CONTROLS} more"
-    for group in overview.groups[:_MOST_GROUPS]:
+    if causes.causes:
         yield ""
-        yield from _group(group, now)
-    if len(overview.groups) > _MOST_GROUPS:
-        yield f"and {len(overview.groups) - _MOST_GROUPS} more groups; see `lehr get assets`"
+        yield from cause_lines(causes, now, most)
     if not run.active:
         yield ""
         yield f"No `lehr run` is active ({run_line(run, now)}): nothing is observed or pushed."
@@ -88,21 +98,6 @@ def _in_force(overview: Overview, now: float, run: RunState) -> str:
     if overview.not_published or not run.active:
         return f"{paint('Waiting', '●')} {since}; {assets} had converged when last checked"
     return f"{paint('Converged', '●')} {since}; {every} converged"
-
-
-def _group(group: Group, now: float) -> Iterator[str]:
-    due = "" if group.next_at is None else f"; next turn {formatting.when(group.next_at, now)}"
-    title = f"{group.status} ({group.reason})" if group.reason else group.status
-    yield f"{paint(group.status, '●')} {title}: {formatting.counted(group.count, 'asset')}{due}"
-    shown: set[str] = set()
-    for row in group.rows:
-        since = "" if row.since is None else f", since {formatting.ago(row.since, now)}"
-        yield f"  {row.id}{since}: {terminal.printable(row.message or row.reason)}"
-        if row.unblock and row.unblock not in shown:
-            yield f"      unblock: {terminal.printable(row.unblock)}"
-            shown.add(row.unblock)
-    if group.count > len(group.rows):
-        yield (f"  and {group.count - len(group.rows):,} more; see `lehr get assets --status {group.status}`")
 
 
 def refused(attempt: Attempt, now: float) -> Iterator[str]:

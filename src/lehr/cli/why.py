@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -10,29 +11,34 @@ from lehr.cli.active_run import run_state
 from lehr.cli.command import command
 from lehr.cli.complete import complete_asset
 from lehr.cli.output import show_text
-from lehr.cli.stored import open_reading, reading_options, running_report, state_folder
+from lehr.cli.stored import open_reading, reading_options, remote_store, running_report, state_folder
 from lehr.query.partition_view import Reading
 from lehr.query.run_state import RunState
 
 
 @command()
 @click.argument("asset", required=False, shell_complete=complete_asset)
-@click.option("--all", "everything", is_flag=True, help="Explain everything that is not settled.")
+@click.option(
+    "--all", "everything", is_flag=True, help="Explain everything that is not settled, by root cause."
+)
 @click.option(
     "--limit",
     type=click.IntRange(min=1),
     default=5,
     show_default=True,
-    help="Number of assets to list per group.",
+    help="Number of assets to list per cause.",
 )
 @reading_options("text", "json", "yaml")
 def why(asset: str | None, everything: bool, limit: int, form: str) -> None:
     """Explain the status of ASSET: what blocks it, since when, the evidence, what would unblock it and
     when it is retried; or how it reached its intended state.
 
+    With --all, list what all assets that are not settled wait for in the end, through chains of assets: each
+    asset counts under one root cause, and assets that wait for each other are one.
+
     Examples:
         lehr why web/process     what blocks it, or which push brought it there
-        lehr why --all           everything that is not settled, and what blocks it
+        lehr why --all           what everything that is not settled waits for, and how to unblock it
         lehr why --all -o json
     """
     if (asset is None) is not everything:
@@ -57,20 +63,34 @@ def _warn_of_trouble(state: Path) -> None:
 
 
 def _show_one(reading: Reading, asset: str, form: str, *, alive: bool) -> None:
-    from lehr.cli.awaited_release import awaited_release
-    from lehr.cli.explanation_text import explanation_document, explanation_lines
+    from lehr.base.moments import plain
+    from lehr.cli.awaited_release import awaited_release, release_lines
+    from lehr.cli.explanation_text import explanation_lines
     from lehr.query.explain import explain
+    from lehr.strategist.documents import why_document
 
     explanation, attempt = explain(reading, asset), reading.records.attempt(reading.partition)
-    lines_of, release = awaited_release(reading, explanation)
-    lines = explanation_lines(explanation, attempt, reading.now, alive=alive, release=lines_of)
-    show_text(form, lines, lambda: {**explanation_document(explanation), "release": release})
+    awaited = awaited_release(reading, explanation)
+    release = () if awaited is None else release_lines(awaited, reading, of=explanation.row.id)
+    lines = explanation_lines(explanation, attempt, reading.now, alive=alive, release=release)
+    show_text(form, lines, lambda: plain(why_document(explanation, awaited)))
 
 
 def _show_all(reading: Reading, limit: int, form: str, run: RunState) -> None:
+    from lehr.base.moments import plain
     from lehr.cli.overview_text import overview_document, overview_lines
+    from lehr.query.cause_reader import read_root_causes
     from lehr.query.overview import survey
 
-    overview = survey(reading, most=limit)
-    lines = overview_lines(overview, reading.partition, reading.now, run)
-    show_text(form, lines, lambda: overview_document(overview))
+    overview, remote = survey(reading, most=limit), remote_store(reading)
+    causes = (
+        read_root_causes(reading, most=limit)
+        if remote is None
+        else remote.root_causes(reading.partition, most=limit)
+    )
+    lines = overview_lines(overview, causes, reading.partition, reading.now, run, limit)
+
+    def document() -> dict[str, Any]:
+        return {**overview_document(overview), "causes": [plain(item) for item in causes.causes]}
+
+    show_text(form, lines, document)

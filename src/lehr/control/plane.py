@@ -254,6 +254,7 @@ class ControlPlane:
             standby=self.standby,
             load=Load(turns=self.enforcer.turns, queued=self.enforcer.queued),
             history=self._history(),
+            progress={operation.id: progress for operation, progress in self.enforcer.pushes()},
         )
 
     def vitals(self) -> Vitals:

@@ -503,12 +503,10 @@ class Enforcer:
         return holds.released is not None or pin(last[0], last[1], holds).pin is not None
 
     def pushes(self) -> list[tuple[Operation, str]]:
-        """Pushes under way, and the last progress that each reported."""
-        return [
-            (slot.push.operation, slot.push.last_progress)
-            for slot in self._wakeups.slots.values()
-            if slot.push
-        ]
+        """Pushes under way, and the last progress that each reported. May be called from any thread."""
+        slots = list(self._wakeups.slots.values())
+        pushes = (slot.push for slot in slots)
+        return [(push.operation, push.last_progress) for push in pushes if push]
 
     # --- queries -----------------------------------------------------------------
 

@@ -17,9 +17,12 @@ Architecture invariants:
 | `problems` | errors as problem+json |
 | `parameters` | parameters of a request: types, limits, all their problems |
 | `questions` | the parts of a resource |
-| `resources`, `records` | the resources, and how they are answered |
+| `resources`, `records` | the resources of intent and of the store's records, and how they are answered |
+| `explanations`, `operations` | resources that explain; pushes and commands |
+| `catalogue` | all of these |
 | `openapi` | the OpenAPI document, made from those |
 | `connection`, `remote` | the client side: a `Store` over HTTP, for commands |
+| `remote_part`, `remote_records` | parts of it |
 | `readers` | stores and threads for answers, with clients taking turns |
 | `sieves`, `sieve_process` | heavy filters, run in child processes |
 | `target_selection` | questions to target selection |

@@ -21,17 +21,16 @@ from lehr.base.log import Log
 from lehr.base.moments import encode
 from lehr.client.wire import Problem
 from lehr.http import problems
+from lehr.http.catalogue import CATALOGUE
 from lehr.http.hooks import HOOK_PATH, Hook
 from lehr.http.limits import Limits
-from lehr.http.openapi import OPENAPI_PATH, WATCH_PATH, RunStates, of_server, openapi
+from lehr.http.openapi import OPENAPI_PATH, WATCH_PATH, of_server, openapi
 from lehr.http.outgoing_responses import Abort, Outbound, Outgoing
 from lehr.http.parameters import parameters_of
 from lehr.http.probes import Probe, probe_routes
 from lehr.http.problems import ProblemError, problem, problem_of
-from lehr.http.questions import Installation, NoParameters, Question, Resource
+from lehr.http.questions import Installation, NoParameters, Question, Resource, RunStates
 from lehr.http.readers import Pools, Readers
-from lehr.http.records import RECORDS
-from lehr.http.resources import RESOURCES
 from lehr.http.target_selection import SELECT_PATH, Selecting
 from lehr.http.watch_streams import MEDIA_TYPE, OfWatch, Watches
 from lehr.query.filters import Filter
@@ -82,9 +81,8 @@ class Application:
 
     def routes(self) -> list[Route]:
         """All resources."""
-        resources = (*RESOURCES, *RECORDS)
-        described = msgspec.Raw(msgspec.json.encode(openapi(resources)))
-        everything = (*resources, *of_server(self._run_state, described))
+        described = msgspec.Raw(msgspec.json.encode(openapi(CATALOGUE)))
+        everything = (*CATALOGUE, *of_server(self._run_state, described))
         found = probe_routes(self._probes)  # before the resource at the same path
         found += [
             Route(item.path.replace("{id}", "{id:path}"), self._endpoint(item), methods=["GET"])
@@ -162,7 +160,8 @@ class Application:
 
     def _answer(self, resource: Resource, asked: Any, store: Store, tags: str, *, packed: bool) -> Response:
         """Runs in a thread: all slow work, including encoding."""
-        question = Question(store, self._clock, self._limits, self._installation, self._readers.sieves.sift)
+        sift = self._readers.sieves.sift
+        question = Question(store, self._clock, self._limits, self._installation, sift, self._run_state)
         answer = resource.answer(question, asked)
         headers = {"content-type": _JSON, "cache-control": "no-cache", "vary": "accept-encoding"}
         if answer.tag:

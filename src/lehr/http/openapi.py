@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -15,7 +15,15 @@ from lehr.client.wire import BatchDocument, Problem
 from lehr.http import problems, watch_streams
 from lehr.http.hooks import HOOK_PATH
 from lehr.http.problems import STATUS
-from lehr.http.questions import PARTITION_PATH, Catalogue, NoParameters, Question, Representation, Resource
+from lehr.http.questions import (
+    PARTITION_PATH,
+    Catalogue,
+    NoParameters,
+    Question,
+    Representation,
+    Resource,
+    RunStates,
+)
 from lehr.http.target_selection import SELECT_PATH, SUMMARY
 from lehr.http.watch_streams import OfWatch
 from lehr.query.run_state import RunState, idle
@@ -41,10 +49,6 @@ class Health(msgspec.Struct, frozen=True):
     status: str
     partitions: int
     running: bool
-
-
-RunStates = Callable[[], RunState]
-"""The current state of the `lehr run` of the served state. Called in a thread."""
 
 
 _HEALTH = "Whether the server and its store answer."

@@ -12,7 +12,9 @@ from lehr.base.errors import LehrError
 from lehr.base.moments import seconds_of
 from lehr.client.wire import ParameterProblem
 from lehr.http.problems import ProblemError
+from lehr.model.asset import Partition
 from lehr.model.incarnation import Incarnation
+from lehr.query.list_cursor import parse_list_cursor
 from lehr.query.partition_view import NoIncarnationError, Reading
 
 Parameters = TypeVar("Parameters", bound=msgspec.Struct)
@@ -108,6 +110,18 @@ def incarnation_at(reading: Reading, at: str, parameter: str = "at") -> Incarnat
         if type(error) is not LehrError:
             raise
         raise understood(error, parameter) from error
+
+
+def continued(cursor: str, name: str, partition: Partition) -> tuple[int, str] | None:
+    """Where the list `name` of a partition continues; None for its beginning.
+
+    Raises:
+        ProblemError: it is not a cursor of this list.
+    """
+    try:
+        return parse_list_cursor(cursor, name, partition) if cursor else None
+    except LehrError as error:
+        raise understood(error, "cursor") from error
 
 
 def moment_of(text: str, parameter: str) -> float:

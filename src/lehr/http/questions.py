@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any, NamedTuple, TypeVar
 
 import msgspec
@@ -16,6 +16,7 @@ from lehr.model.types import Registry
 from lehr.query.asset_pages import Sieve
 from lehr.query.joined import History
 from lehr.query.partition_view import Inert, Reading, choose_partition
+from lehr.query.run_state import RunState
 from lehr.sdk.store import Store
 
 PartitionName = Annotated[str, Meta(description="Name of the partition.", max_length=63)]
@@ -33,9 +34,15 @@ SelectorText = Annotated[
     Meta(description="Also restrict to this selector: an id, a pattern, type=T, label:K=V.", max_length=2000),
 ]
 Limit = Annotated[int, Meta(ge=1, le=100_000)]
+PageLimit = Annotated[int, Meta(description="Most items of a page.", ge=1, le=1000)]
+CursorText = Annotated[str, Meta(description="Cursor returned by the previous page.", max_length=2000)]
 Fields = Annotated[
     str, Meta(description="Fields to send, separated by commas: payload.replicas,addons.", max_length=2000)
 ]
+
+
+RunStates = Callable[[], RunState]
+"""The current state of the `lehr run` of the served state. Called in a thread."""
 
 
 class Installation(NamedTuple):
@@ -60,6 +67,11 @@ class Question(NamedTuple):
     limits: Limits
     installation: Installation
     sieve: Sieve | None = None
+    run_state: RunStates | None = None
+
+    def progress(self) -> Mapping[str, str]:
+        """The last progress that each push under way reported, by the id of its operation."""
+        return {} if self.run_state is None else self.run_state().progress
 
     def reading(self, partition: str) -> Reading:
         """The partition.

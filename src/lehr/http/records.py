@@ -22,20 +22,19 @@ from lehr.http.questions import (
     Limit,
     NoParameters,
     OfComparison,
-    OfLatest,
     OfPartition,
     Question,
     Representation,
 )
 from lehr.model.asset import Asset, AssetId, AssetKey
 from lehr.model.attempt import Attempt
-from lehr.model.control import AuditEntry, Control
+from lehr.model.control import Control
 from lehr.model.decision import Reservation
 from lehr.model.evidence import Evidence
 from lehr.model.feed import FeedEntry
 from lehr.model.handle import Handle
 from lehr.model.incarnation import Incarnation
-from lehr.model.operation import LedgerEntry, Operation
+from lehr.model.operation import LedgerEntry
 from lehr.model.outputs import Outputs
 from lehr.model.release import Release, Released
 from lehr.model.writes import Prune, Pruned
@@ -54,12 +53,6 @@ class OfNewest(OfSome, frozen=True):
     """The newest of them."""
 
     limit: Limit = 100
-
-
-class OfOperations(OfNewest, frozen=True):
-    """Which of them."""
-
-    open: Annotated[bool, Meta(description="Only those that may be changing production.")] = False
 
 
 class OfHistory(OfPartition, frozen=True):
@@ -301,13 +294,6 @@ def _outputs(reading: Reading, asked: OfSome) -> list[Outputs]:
     return list(reading.records.outputs(reading.partition))
 
 
-@RECORDS.read_by("operations", "Pushes, newest first.", OfOperations, list[Operation])
-def _operations(reading: Reading, asked: OfOperations) -> list[Operation]:
-    if asked.open:
-        return reading.records.open_operations(reading.partition)
-    return reading.records.operations(reading.partition, AssetId(asked.asset) or None, asked.limit)
-
-
 @RECORDS.read_by("decisions", "Decisions, newest first.", OfNewest, list[NumberedDecision])
 def _decisions(reading: Reading, asked: OfNewest) -> list[NumberedDecision]:
     found = reading.records.decisions(reading.partition, AssetId(asked.asset) or None, asked.limit)
@@ -347,11 +333,6 @@ def _feed(reading: Reading, asked: OfFeed) -> Feed:
 )
 def _attempt(reading: Reading, _asked: OfPartition) -> list[Attempt]:
     return _one(reading.records.attempt(reading.partition))
-
-
-@RECORDS.read_by("audit", "Commands, newest first.", OfLatest, list[AuditEntry])
-def _audit(reading: Reading, asked: OfLatest) -> list[AuditEntry]:
-    return reading.records.audit(reading.partition, asked.limit)
 
 
 @RECORDS.answered_by("/v1/imported", "Imported incarnations of other states.", NoParameters, list[Imported])

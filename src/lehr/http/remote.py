@@ -12,37 +12,30 @@ from urllib.parse import quote
 
 import msgspec
 
-from lehr.base.errors import LehrError, StalledError
-from lehr.base.moments import rfc3339
+from lehr.base.errors import StalledError
 from lehr.client.wire import ReceivedAsset, decode_page
 from lehr.http.connection import NotThereError, Server
-from lehr.http.records import Controls, CountingReleases, Feed, Since, Usage
+from lehr.http.records import Since
+from lehr.http.remote_part import RemotePart, path_of
+from lehr.http.remote_records import RemoteRecords
 from lehr.http.resources import PartitionDocument
 from lehr.model.asset import Asset, AssetId, AssetKey, Partition
-from lehr.model.attempt import Attempt
-from lehr.model.control import AuditEntry, Control
-from lehr.model.decision import Decision, Reservation
-from lehr.model.evidence import Evidence
-from lehr.model.feed import FeedEntry
-from lehr.model.handle import Handle
 from lehr.model.incarnation import AssetChange, Incarnation
-from lehr.model.operation import LedgerEntry, Operation
-from lehr.model.outputs import Outputs
-from lehr.model.release import Release, Released
-from lehr.model.writes import Prune, Pruned, Write
+from lehr.model.writes import Write
 from lehr.query.activity import Activity
 from lehr.query.asset_pages import Cursor, FilterPlan, Page, Wanted, page, parse_cursor
 from lehr.query.blame_values import Blame
-from lehr.query.explain import NumberedDecision
+from lehr.query.causes import Cause, RootCauses
 from lehr.query.incarnations import IntentVersion
 from lehr.query.partition_view import Reading
 from lehr.query.referrers import Referrer
-from lehr.sdk.store import WHOLE, DamagedOperation, Head, Imported, Row, Span, Standing, row_of
+from lehr.sdk.store import WHOLE, Head, Imported, Row, Span, row_of
 
 T = TypeVar("T")
 
 _PAGE = 10_000
-_MOST = 100_000
+_CAUSES = 1000
+_EXAMPLES = 1000
 _LONGEST_TYPES = _LONGEST_TEXT = 2000
 _LONGEST_QUOTED = 8000
 
@@ -65,39 +58,7 @@ class _Version(msgspec.Struct, frozen=True):
     asset: ReceivedAsset | None
 
 
-def _of(partition: Partition, name: str = "") -> str:
-    return f"/v1/partitions/{quote(partition, safe='')}" + (f"/{name}" if name else "")
-
-
-class _Remote:
-    """A part of a store, read from a server."""
-
-    def __init__(self, server: Server) -> None:
-        self._server = server
-
-    def _ask(self, partition: Partition, name: str, kind: type[T], **asked: Any) -> T:
-        """The answer of a resource of a partition."""
-        return self._server.asked(_of(partition, name), kind, asked)
-
-    def _newest(
-        self, partition: Partition, name: str, kind: type[T], limit: int, asset: AssetId | None = None
-    ) -> list[T]:
-        """The newest items of a list that is ordered newest first.
-
-        Raises:
-            LehrError: there are more than fit in one answer, and all were requested.
-        """
-        found = self._ask(partition, name, list[kind], asset=asset, limit=min(limit, _MOST))  # type: ignore[valid-type]
-        if len(found) == _MOST < limit:
-            raise LehrError(
-                f"there are more than {_MOST:,}, the maximum that {self._server.url} returns",
-                code="HTP122",
-                fix="request fewer with --limit, or run this on the machine of `lehr run`, without --server",
-            )
-        return found
-
-
-class RemoteIntent(_Remote):
+class RemoteIntent(RemotePart):
     """`lehr.sdk.store.StoredIntent` over HTTP."""
 
     def partitions(self) -> list[Partition]:
@@ -105,7 +66,7 @@ class RemoteIntent(_Remote):
         return [Partition(item.name) for item in found]
 
     def newest(self, partition: Partition) -> Incarnation | None:
-        return self._server.asked(_of(partition), PartitionDocument).newest
+        return self._server.asked(path_of(partition), PartitionDocument).newest
 
     def incarnation(self, partition: Partition, sequence: int) -> Incarnation | None:
         if sequence < 1:
@@ -124,7 +85,7 @@ class RemoteIntent(_Remote):
 
     def require_kept(self, partition: Partition, sequence: int) -> None:
         if self.incarnation(partition, sequence) is not None:
-            self._server.ask(_of(partition, f"incarnations/{sequence}"))
+            self._server.ask(path_of(partition, f"incarnations/{sequence}"))
 
     def asset(self, key: AssetKey, sequence: int) -> Asset | None:
         return next(self.assets(key.partition, sequence, None, Span(frozenset((key.id,)))), None)
@@ -155,7 +116,7 @@ class RemoteIntent(_Remote):
             asked = {"filter": bounds, "types": few, "limit": _PAGE}
             cursor = Cursor(sequence, "", span.after).text()
             while cursor:
-                content = self._server.ask(_of(partition, "assets"), {**asked, "cursor": cursor})
+                content = self._server.ask(path_of(partition, "assets"), {**asked, "cursor": cursor})
                 _sequence, found, cursor = decode_page(content)
                 yield from (asset for asset in found if types is None or asset.type in types)
 
@@ -214,99 +175,6 @@ class RemoteIntent(_Remote):
         return [(item.sequence, _asset(item.asset)) for item in found]
 
 
-class RemoteRecords(_Remote):
-    """`lehr.sdk.store.Records` over HTTP. Controls are those active at the server's time."""
-
-    def controls(self, partition: Partition, now: float) -> tuple[int, list[Control]]:
-        found = self._ask(partition, "controls", Controls)
-        return found.version, found.controls
-
-    def released(self, partition: Partition, since: int = 0) -> tuple[int, list[Released]]:
-        found = self._ask(partition, "released", CountingReleases, since=since)
-        return found.version, found.released
-
-    def releases(self, key: AssetKey, limit: int = 100) -> list[Release]:
-        return self._ask(key.partition, "releases", list[Release], asset=key.id, limit=limit)
-
-    def evidence(self, partition: Partition, after: int = 0, limit: int = 1000) -> list[Evidence]:
-        return self._ask(partition, "evidence", list[Evidence], after=after, limit=limit)
-
-    def open_operations(self, partition: Partition) -> list[Operation]:
-        return self._ask(partition, "operations", list[Operation], open="true")
-
-    def damaged_operations(self, partition: Partition) -> list[DamagedOperation]:
-        raise StalledError(
-            f"operations of {partition} cannot be verified over HTTP",
-            code="HTP120",
-            why="a server returns the rows of its store, but not whether they are damaged",
-            fix="run `lehr store check` where the store is",
-        )
-
-    def operations(
-        self, partition: Partition, asset: AssetId | None = None, limit: int = 100
-    ) -> list[Operation]:
-        return self._newest(partition, "operations", Operation, limit, asset)
-
-    def ledger(self, key: AssetKey) -> LedgerEntry | None:
-        return next(iter(self._ask(key.partition, "ledger", list[LedgerEntry], asset=key.id)), None)
-
-    def ledgers(self, partition: Partition) -> Iterator[LedgerEntry]:
-        yield from self._ask(partition, "ledger", list[LedgerEntry])
-
-    def handle(self, key: AssetKey) -> Handle | None:
-        return next(iter(self._ask(key.partition, "handles", list[Handle], asset=key.id)), None)
-
-    def handles(self, partition: Partition) -> Iterator[Handle]:
-        yield from self._ask(partition, "handles", list[Handle])
-
-    def outputs_of(self, key: AssetKey) -> Outputs | None:
-        return next(iter(self._ask(key.partition, "outputs", list[Outputs], asset=key.id)), None)
-
-    def outputs(self, partition: Partition) -> Iterator[Outputs]:
-        yield from self._ask(partition, "outputs", list[Outputs])
-
-    def standing(self, key: AssetKey) -> Standing | None:
-        return next(iter(self._ask(key.partition, "standings", list[Standing], asset=key.id)), None)
-
-    def standings(self, partition: Partition) -> Iterator[Standing]:
-        yield from self._ask(partition, "standings", list[Standing])
-
-    def decisions(
-        self, partition: Partition, asset: AssetId | None = None, limit: int = 100
-    ) -> list[tuple[int, Decision]]:
-        found = self._newest(partition, "decisions", NumberedDecision, limit, asset)
-        return [(item.number, item.decision) for item in found]
-
-    def usage(self, reservation: Reservation, now: float, but: str = "") -> tuple[int, float | None]:
-        asked = {
-            "key": reservation.key,
-            "window": reservation.window,
-            "once": "true" if reservation.once else None,
-            "but": but or None,
-        }
-        found = self._server.asked("/v1/usage", Usage, asked)
-        return found.used, found.frees_at
-
-    def decision(self, partition: Partition, number: int) -> tuple[Decision, bytes] | None:
-        raise _not_sent(f"the inputs of decision {number} of {partition}")
-
-    def position(self, partition: Partition) -> int:
-        return self._ask(partition, "feed", Feed).position
-
-    def feed(self, partition: Partition, after: int, limit: int = 100) -> list[FeedEntry]:
-        return self._ask(partition, "feed", Feed, after=after, limit=limit).entries
-
-    def attempt(self, partition: Partition) -> Attempt | None:
-        return self._server.attempt(partition)
-
-    def prunable(self, write: Prune) -> Pruned:
-        before = rfc3339(write.before)
-        return self._ask(write.partition, "prunable", Pruned, keep=write.keep, before=before)
-
-    def audit(self, partition: Partition, limit: int = 100) -> list[AuditEntry]:
-        return self._newest(partition, "audit", AuditEntry, limit)
-
-
 class RemoteStore:
     """`lehr.sdk.store.Store` over HTTP, for reading."""
 
@@ -331,7 +199,7 @@ class RemoteStore:
         plan: FilterPlan | None = None
         while True:
             asked["limit"] = _PAGE if limit is None else min(_PAGE, limit - len(found))
-            content = self.server.ask(_of(reading.partition, "assets"), asked)
+            content = self.server.ask(path_of(reading.partition, "assets"), asked)
             _sequence, assets, ahead = decode_page(content)
             found += assets
             plan = _both(plan, msgspec.json.decode(content, type=_Planned).plan)
@@ -342,18 +210,32 @@ class RemoteStore:
     def blame(self, partition: Partition, asset: str, field: str | None, at: str) -> Blame:
         """As `lehr.query.blame.blame`, which needs data on the server's disk."""
         asked = {"asset": asset, "field": field, "at": at}
-        return self.server.asked(_of(partition, "blame"), Blame, asked)
+        return self.server.asked(path_of(partition, "blame"), Blame, asked)
+
+    def root_causes(self, partition: Partition, *, most: int) -> RootCauses:
+        """As `lehr.query.cause_reader.read_root_causes`, page by page."""
+        from lehr.http.explanations import CausePage  # noqa: PLC0415 -- slow to import, and rarely needed
+
+        causes: dict[str, Cause] = {}
+        cursor = ""
+        while True:
+            asked = {"examples": min(most, _EXAMPLES), "limit": _CAUSES, "cursor": cursor}
+            page = self.server.asked(path_of(partition, "causes"), CausePage, asked)
+            causes.update((cause.id, cause) for cause in page.causes)
+            cursor = page.cursor
+            if not cursor:
+                return RootCauses(page.count, tuple(causes.values()))
 
     def activity(self, partition: Partition) -> Activity:
         """As `lehr.query.activity.read_activity`, in one request."""
-        return self.server.asked(_of(partition, "activity"), Activity)
+        return self.server.asked(path_of(partition, "activity"), Activity)
 
     def referrers(
         self, partition: Partition, asset: AssetId, field: str | None, at: str, *, tree: bool
     ) -> list[Referrer]:
         """As `lehr.query.referrers.referrers`, in one request."""
         asked = {"asset": asset, "field": field, "at": at, "tree": "true" if tree else None}
-        return self.server.asked(_of(partition, "referrers"), list[Referrer], asked)
+        return self.server.asked(path_of(partition, "referrers"), list[Referrer], asked)
 
     def commit(self, writes: Sequence[Write]) -> list[Any]:
         raise StalledError(f"{self.server.url} is read-only", code="HTP121")
@@ -383,12 +265,6 @@ def _both(one: FilterPlan | None, other: FilterPlan | None) -> FilterPlan | None
         matched=one.matched + other.matched,
         unanswered=one.unanswered + other.unanswered,
         why=one.why or other.why,
-    )
-
-
-def _not_sent(what: str) -> StalledError:
-    return StalledError(
-        f"{what} cannot be read over HTTP", code="HTP128", fix="run the command where the store is"
     )
 
 

@@ -21,10 +21,9 @@ from lehr.http.application import Application
 from lehr.http.hooks import Hook
 from lehr.http.limits import Limits
 from lehr.http.lines import Lines
-from lehr.http.openapi import RunStates
 from lehr.http.probes import Probe
 from lehr.http.protocol import BoundedProtocol
-from lehr.http.questions import Installation
+from lehr.http.questions import Installation, RunStates
 from lehr.http.readers import Pools
 from lehr.http.watch_streams import Watches
 from lehr.query.run_state import idle
@@ -162,19 +161,12 @@ async def serving(
     """
     limits = limits or Limits()
     limits = msgspec.structs.replace(limits, connections=_allowed(limits.connections))
-    with contextlib.ExitStack() as opened:
+    known = frozenset(map(str.lower, names)) if address.loopback or names else None
+    async with contextlib.AsyncExitStack() as opened:
         listening = opened.enter_context(_listening(address))
-        store = open_store()
-        opened.callback(store.close)
-        readers = Pools(open_store, limits)
-        opened.callback(readers.close)
-        watches = Watches(
-            store,
-            Lines(open_store, Threads("http-watch", 1), clock, limits),
-            Threads("http-feed", 1),
-            clock,
-            limits,
-        )
+        readers, watches = _open(opened, open_store, clock, limits)
+        if hook is not None:
+            opened.push_async_callback(hook.close)
         config = _config(limits)
         server = _Server(config)
         application = Application(
@@ -186,26 +178,46 @@ async def serving(
             lambda scope, last: _abort(server, scope, last),
             run_state or (lambda: idle(clock.now())),
             hook,
-            frozenset(map(str.lower, names)) if address.loopback or names else None,
+            known,
             probes,
         )
         config.app = application.asgi()
-        host, port = listening.getsockname()[:2]
-        task = asyncio.create_task(server.serve([listening]), name="http")
-        try:
-            while not server.started and not task.done():
-                await clock.sleep(0.005)
-            if task.done():
-                task.result()
+        async with _answering(server, listening, watches, clock):
+            host, port = listening.getsockname()[:2]
             yield Running(Address(host, port), application, server)
-        finally:
-            server.end()
-            watches.end()
-            await asyncio.wait({task})
-            await watches.close()
+
+
+def _open(
+    opened: contextlib.AsyncExitStack, open_store: Callable[[], Store], clock: Clock, limits: Limits
+) -> tuple[Pools, Watches]:
+    """Readers and watches of the store, closed with `opened`."""
+    store = open_store()
+    opened.callback(store.close)
+    readers = Pools(open_store, limits)
+    opened.callback(readers.close)
+    lines = Lines(open_store, Threads("http-watch", 1), clock, limits)
+    watches = Watches(store, lines, Threads("http-feed", 1), clock, limits)
+    opened.push_async_callback(watches.close)
+    return readers, watches
+
+
+@contextlib.asynccontextmanager
+async def _answering(
+    server: _Server, listening: socket.socket, watches: Watches, clock: Clock
+) -> AsyncIterator[None]:
+    """Runs the server while in this context; at its end, watches end first."""
+    task = asyncio.create_task(server.serve([listening]), name="http")
+    try:
+        while not server.started and not task.done():
+            await clock.sleep(0.005)
+        if task.done():
             task.result()
-            if hook is not None:
-                await hook.close()
+        yield
+    finally:
+        server.end()
+        watches.end()
+        await asyncio.wait({task})
+        task.result()
 
 
 def _config(limits: Limits) -> uvicorn.Config:

@@ -34,6 +34,9 @@ class Status(enum.StrEnum):
         return self in (Status.CONVERGED, Status.TURNED_DOWN, Status.ORPHANED)
 
 
+SETTLED = tuple(status for status in Status if status.settled)
+"""Every status in which nothing is left to do."""
+
 LEFT = (Status.ORPHANED, Status.TURNED_DOWN)
 """Status of an asset that is out of production, or out of Lehr's care."""
 

@@ -60,6 +60,11 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     ledger: LedgerEntry | None = None
     came_with: int = 0
 
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        """The status of the asset, and of those along the chain."""
+        return (self.row, *(link.row for link in self.chain))
+
 
 def explain(reading: Reading, id: str) -> Explanation:
     """Why the asset `id` has its status.

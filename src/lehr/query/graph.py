@@ -163,10 +163,7 @@ def reference_graph(
     edges: list[Edge] = []
     for asset in selected:
         shown[asset.id] = asset.type
-        paths: dict[tuple[AssetId, bool], list[str]] = {}
-        for mention in registry.mentions(asset):
-            paths.setdefault((mention.target, mention.goes_first), []).append(mention.path)
-        edges += (Edge(asset.id, target, tuple(where), first) for (target, first), where in paths.items())
+        edges += edges_of(asset, registry)
     edges.sort(key=lambda edge: (edge.source, edge.target, edge.goes_first))
     for target in {edge.target for edge in edges}.difference(shown):
         other = look_up(target)
@@ -174,6 +171,14 @@ def reference_graph(
     found = cycles([edge for edge in edges if edge.goes_first])
     found += [cycle for cycle in cycles(edges) if set(cycle) not in map(set, found)]
     return ReferenceGraph(dict(sorted(shown.items())), tuple(edges), tuple(found))
+
+
+def edges_of(asset: Asset, registry: Registry) -> list[Edge]:
+    """The references of one asset."""
+    paths: dict[tuple[AssetId, bool], list[str]] = {}
+    for mention in registry.mentions(asset):
+        paths.setdefault((mention.target, mention.goes_first), []).append(mention.path)
+    return [Edge(asset.id, target, tuple(where), first) for (target, first), where in paths.items()]
 
 
 def cycles(edges: Iterable[Edge]) -> list[tuple[AssetId, ...]]:

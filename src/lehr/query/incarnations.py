@@ -39,16 +39,17 @@ def versions(reading: Reading, limit: int, history: History) -> list[IntentVersi
     """
     incarnations = reading.intent.incarnations(reading.partition, limit)
     found = [
-        IntentVersion(item.created_at, item, item.sources, _commit(item.sources, history))
+        IntentVersion(item.created_at, item, item.sources, commit_of(item.sources, history))
         for item in incarnations
     ]
     last = reading.records.attempt(reading.partition)
     if last is None or last.publication is not Publication.REFUSED:
         return found
-    commit = _commit(last.sources, history)
+    commit = commit_of(last.sources, history)
     return [IntentVersion(last.at, None, last.sources, commit, tuple(errors(last.diagnostics))), *found]
 
 
-def _commit(sources: tuple[SourceRevision, ...], history: History) -> Commit | None:
+def commit_of(sources: tuple[SourceRevision, ...], history: History) -> Commit | None:
+    """The commit that the first of these revisions names; None if it names none that is still stored."""
     past = history(sources[0]) if sources else None
     return None if past is None else past.commit

@@ -48,6 +48,7 @@ class RunState(msgspec.Struct, frozen=True, kw_only=True):
         standby: why it does nothing, if another process enforces the partition; otherwise empty.
         load: its work; None if it is not active.
         history: the history it keeps; None if it does not prune automatically, or is not active.
+        progress: what each push under way last reported, by the id of its operation.
     """
 
     active: bool
@@ -60,6 +61,7 @@ class RunState(msgspec.Struct, frozen=True, kw_only=True):
     standby: str = ""
     load: Load | None = None
     history: History | None = None
+    progress: dict[str, str] = {}
 
 
 def turns_per_second(before: RunState, now: RunState) -> float | None:

@@ -100,14 +100,13 @@ class PastRollout(msgspec.Struct, frozen=True, kw_only=True):
     expected_end: Moments | None = None
 
 
-class RolloutStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """The rollouts of one policy now.
+class RolloutSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """The rollouts of one policy now, without units and earlier rollouts.
 
     Attributes:
         rollout: id of the one under way; empty if none is.
         target: the incarnation whose content it brings; 0 if none is under way.
         wave, waves: the wave under way, and how many there are; 0 if unknown.
-        units: that take part, in the order in which they got the content; then the others, by id.
         unchanged: units that already have their newest content.
         waits_for: what must happen next, in words; empty if nothing is left to do.
         until: when time alone continues it.
@@ -115,7 +114,6 @@ class RolloutStatus(msgspec.Struct, frozen=True, kw_only=True):
         notes: further remarks.
         canary: verdict of the canary analysis of the wave under way; None if there is none.
         forecast: how it was expected to proceed, and how it does; None without a forecast.
-        past: the rollouts that have ended, newest first.
     """
 
     policy: AssetId
@@ -125,7 +123,6 @@ class RolloutStatus(msgspec.Struct, frozen=True, kw_only=True):
     begun_at: Moment | None = None
     wave: int = 0
     waves: int = 0
-    units: tuple[UnitStatus, ...] = ()
     unchanged: int = 0
     waits_for: str = ""
     until: Moment | None = None
@@ -133,7 +130,23 @@ class RolloutStatus(msgspec.Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
     canary: Verdict | None = None
     forecast: Comparison | None = None
+
+
+class RolloutStatus(RolloutSummary, frozen=True, kw_only=True):
+    """The rollouts of one policy now.
+
+    Attributes:
+        units: that take part, in the order in which they got the content; then the others, by id.
+        past: the rollouts that have ended, newest first.
+    """
+
+    units: tuple[UnitStatus, ...] = ()
     past: tuple[PastRollout, ...] = ()
+
+    @property
+    def summary(self) -> RolloutSummary:
+        """The same without units and earlier rollouts."""
+        return RolloutSummary(**{name: getattr(self, name) for name in RolloutSummary.__struct_fields__})
 
     def unit_of(self, asset: AssetId) -> UnitStatus | None:
         """The unit that an asset belongs to, if it takes part."""

@@ -14,7 +14,7 @@ from lehr.model.asset import Asset, AssetId, AssetKey, Partition
 from lehr.model.attempt import Attempt
 from lehr.model.control import AuditEntry, Control
 from lehr.model.damage import Advance, Damage, DamagedError, TypesOf
-from lehr.model.decision import Condition, Decision, Reservation
+from lehr.model.decision import Condition, Decision, Reservation, Verdict
 from lehr.model.evidence import Evidence
 from lehr.model.feed import FeedEntry
 from lehr.model.handle import Handle
@@ -33,6 +33,19 @@ class Standing(msgspec.Struct, frozen=True):
     condition: Condition
     since: Moment
     key: Digest
+
+
+class Unsettled(msgspec.Struct, frozen=True):
+    """An asset that is not settled, or that waits for a release.
+
+    Attributes:
+        awaits, verdicts: of its last decision, without the verdicts that allow the push; empty unless its
+            status is Waiting.
+    """
+
+    standing: Standing
+    awaits: tuple[AssetId, ...] = ()
+    verdicts: tuple[Verdict, ...] = ()
 
 
 class Row(msgspec.Struct, frozen=True, gc=False):
@@ -276,9 +289,13 @@ class Records(Protocol):
         ...
 
     def operations(
-        self, partition: Partition, asset: AssetId | None = None, limit: int = 100
+        self, partition: Partition, asset: AssetId | None = None, limit: int = 100, before: str = ""
     ) -> list[Operation]:
-        """The newest operations, newest first."""
+        """The newest operations, newest first.
+
+        Args:
+            before: id of an operation: only older ones, none if it was pruned. Empty for all.
+        """
         ...
 
     def ledger(self, key: AssetKey) -> LedgerEntry | None:
@@ -311,6 +328,14 @@ class Records(Protocol):
 
     def standings(self, partition: Partition) -> Iterator[Standing]:
         """The condition of every asset that had a turn, by id."""
+        ...
+
+    def unsettled(self, partition: Partition) -> Iterator[Unsettled]:
+        """Every asset that had a turn and is not settled, or waits for a release, by id."""
+        ...
+
+    def without_turn(self, partition: Partition) -> list[Head]:
+        """Assets of the newest incarnation that had no turn, by id; also those that never have one."""
         ...
 
     def decisions(
@@ -353,8 +378,10 @@ class Records(Protocol):
         """The number of rows that `write` and its remaining shares would remove."""
         ...
 
-    def audit(self, partition: Partition, limit: int = 100) -> list[AuditEntry]:
-        """The newest commands, newest first."""
+    def audit(
+        self, partition: Partition, limit: int = 100, before: int | None = None
+    ) -> list[tuple[int, AuditEntry]]:
+        """The newest commands with their numbers, newest first; before a number if one is given."""
         ...
 
 

@@ -26,8 +26,8 @@ from lehr.wiring.sources import interrupt_sources
 from lehr.wiring.stores import installation, open_store
 
 if TYPE_CHECKING:
-    from lehr.http.openapi import RunStates
     from lehr.http.probes import Probe
+    from lehr.http.questions import RunStates
     from lehr.http.server import Address, Running
 
 T = TypeVar("T")

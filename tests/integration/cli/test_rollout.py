@@ -157,7 +157,7 @@ def test_history_is_newest_first_and_without_looks(state: Path) -> None:
 def test_an_unknown_policy_is_refused_with_those_that_are_known(state: Path) -> None:
     with raises("ROL131", match="waves"):
         run("rollout", "show", "wave", "--state", state)
-    with raises("CLI188", match="waves"):
+    with raises("ROL137", match="waves"):
         run("rollout", "history", "wave", "--state", state)
 
 

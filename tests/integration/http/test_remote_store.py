@@ -8,18 +8,22 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from lehr.base.errors import LehrError, StalledError
-from lehr.http import remote
+from lehr.http import remote, remote_part, remote_records
 from lehr.http.remote import RemoteStore
 from lehr.model.asset import AssetId, Partition
-from lehr.model.decision import Reservation
+from lehr.model.control import AuditEntry
+from lehr.model.decision import Condition, Reservation, Status, Verdict
 from lehr.model.evidence import Begun, Looked, UnitLook
 from lehr.model.handle import Handle
+from lehr.model.operation import Outcome, Result
 from lehr.model.outputs import Outputs
+from lehr.model.reason import Reason
 from lehr.model.selector import parse_selector
-from lehr.model.writes import KeepHandle, KeepOutputs, Prune
+from lehr.model.writes import Audit, KeepHandle, KeepOutputs, Prune, RecordDecision, TakeLease
 from lehr.query.asset_pages import Wanted, page
 from lehr.query.filters import Filter
 from lehr.query.partition_view import Reading
@@ -31,11 +35,15 @@ from lehr.testing.conformance.store.subject import (
     OTHER,
     PARTITION,
     THING,
+    admitted,
     asset,
+    decision,
+    finish,
     key,
     publication,
     release,
     released,
+    request,
 )
 from tests.codes import raises
 from tests.integration.http.served import served
@@ -100,11 +108,19 @@ ASKED: dict[str, Ask] = {
     "standing": lambda store: store.records.standing(key("a")),
     "standings": lambda store: store.records.standings(PARTITION),
     "decisions": lambda store: store.records.decisions(PARTITION),
+    "unsettled": lambda store: store.records.unsettled(PARTITION),
+    "without_turn": lambda store: store.records.without_turn(PARTITION),
     "usage": lambda store: store.records.usage(Reservation("rate/x", 3, 60.0), NOW),
     "usage that is not told by time": lambda store: store.records.usage(Reservation("rate/x", 3), NOW),
     "attempt": lambda store: store.records.attempt(PARTITION),
     "prunable": lambda store: store.records.prunable(Prune(PARTITION, keep=1, before=float("inf"))),
     "audit": lambda store: store.records.audit(PARTITION),
+    "audit of a few": lambda store: store.records.audit(PARTITION, 7),
+    "audit before a number": lambda store: store.records.audit(
+        PARTITION, 3, store.records.audit(PARTITION)[1][0]
+    ),
+    "operations before one": lambda store: store.records.operations(PARTITION, before="o1"),
+    "operations before one that is gone": lambda store: store.records.operations(PARTITION, before="gone"),
     **{
         f"assets {number}": lambda store, span=span: store.intent.assets(PARTITION, 5, [THING], span)  # type: ignore[misc]
         for number, span in enumerate(SPANS)
@@ -136,6 +152,24 @@ def fill(store: Store) -> None:
     released(store, release("r3", "a", 5), withdrawn=["r2"])
     witnessed(store, evidence("ro1", Begun(4)), evidence("ro1", Looked({"a & b": UnitLook(True, 1.5)})))
     store.commit([KeepOutputs(Outputs(PARTITION, AssetId("a"), THING, {"id": ["vol-1 & more", None]}, NOW))])
+    store.commit([TakeLease(PARTITION, "one", NOW)])
+    admitted(store, request(store, "o1"))
+    store.commit([finish("o1", Outcome(Result.FAILED, "no"))])
+    admitted(store, request(store, "o2"))
+    waiting = Condition(Status.WAITING, Reason.DEPENDENCY_DIFFERS, "a differs", "wait")
+    verdicts = (
+        Verdict("rate/x", allow=True),
+        Verdict("depends-on", allow=False, message="a differs", wait_for=(AssetId("a"),)),
+    )
+    for id, condition in (("b", waiting), ("x/1", Condition(Status.STALLED, Reason.PUSH_STALLED))):
+        turn = msgspec.structs.replace(decision(id), condition=condition, verdicts=verdicts)
+        store.commit([RecordDecision(turn)])
+    store.commit([RecordDecision(decision("x/2", Reason.AWAITING_RELEASE)), RecordDecision(decision("x/3"))])
+    entries = (
+        AuditEntry(at=NOW + n, actor="ana", command="pause", arguments={"n": n}, result="ok")
+        for n in range(9)
+    )
+    store.commit([Audit(PARTITION, entry) for entry in entries])
     store.commit([Prune(PARTITION, keep=3, before=float("inf"))])
 
 
@@ -174,6 +208,7 @@ def test_everything_that_can_be_read_is_the_same(
     size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(remote, "_PAGE", size)
+    monkeypatch.setattr(remote_records, "_PAGE", size)
 
     async def main() -> None:
         async with served(tmp_path) as server:
@@ -248,7 +283,7 @@ def test_every_question_of_the_protocol_is_asked() -> None:
 def test_more_than_is_told_at_a_time_is_not_taken_for_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(remote, "_MOST", 2)
+    monkeypatch.setattr(remote_part, "_MOST", 2)
 
     async def main() -> None:
         async with served(tmp_path) as server:

@@ -55,7 +55,7 @@ def test_a_committer_under_a_lost_lease_ends_and_what_it_was_asked_is_refused(tm
             await committer.ask(audit("ben"))
         with raises("STO138", LeaseLostError):
             await running
-        assert [entry.actor for entry in store.records.audit(TEST)] == ["ana"]
+        assert [entry.actor for _number, entry in store.records.audit(TEST)] == ["ana"]
         store.close()
 
     asyncio.run(main())

@@ -15,7 +15,7 @@ from lehr.model.asset import Asset, AssetId, AssetKey, Partition
 from lehr.model.feed import FeedEntry
 from lehr.model.incarnation import AssetChange, Incarnation
 from lehr.model.writes import Pruned
-from lehr.sdk.store import Head, PrunedError, Standing, Store
+from lehr.sdk.store import Head, PrunedError, Standing, Store, Unsettled
 from lehr.sdk.watch import FeedGoneError
 from lehr.store.sqlite import SqliteStore, connection
 from lehr.testing.conformance.store import (
@@ -289,6 +289,19 @@ BREAKS: list[tuple[Rule, type[Broken]]] = [
         history.standings_come_by_id,
         with_records(standings=lambda right, partition: reversed(list(right.standings(partition)))),
     ),
+    (
+        history.what_is_unsettled_comes_with_what_it_waits_for,
+        with_records(unsettled=lambda right, partition: map(Unsettled, right.standings(partition))),
+    ),
+    (
+        history.what_is_unsettled_comes_with_what_it_waits_for,
+        with_records(
+            unsettled=lambda right, partition: (
+                Unsettled(item.standing) for item in right.unsettled(partition)
+            )
+        ),
+    ),
+    (history.what_had_no_turn_is_told, with_records(without_turn=lambda right, partition: [])),
     (history.the_ledger_keeps_the_last_word, FirstWordStands),
     (history.the_last_handle_is_kept_until_it_is_forgotten, FirstHandleStays),
     (history.the_last_outputs_are_kept_until_they_are_forgotten, OutputsAddUp),
@@ -303,7 +316,7 @@ BREAKS: list[tuple[Rule, type[Broken]]] = [
     ),
     (
         history.commands_are_kept_for_ever,
-        with_records(audit=lambda right, partition, limit=100: right.audit(partition, 1)),
+        with_records(audit=lambda right, partition, limit=100, before=None: right.audit(partition, 1)),
     ),
     (retention.what_nobody_needs_is_pruned, pruning(keep=1000)),
     (retention.what_nobody_needs_is_pruned, with_intent(asset=_nothing_instead)),

@@ -5,13 +5,11 @@ from __future__ import annotations
 from lehr import wiring
 from lehr.base.errors import LehrError
 from lehr.cli.stored import remote_store, state_folder
-from lehr.model.asset import AssetId
-from lehr.model.evidence import Evidence, Looked
-from lehr.model.incarnation import Incarnation
 from lehr.model.provenance import Commit
+from lehr.query.incarnations import commit_of as commit_of_sources
 from lehr.query.partition_view import Reading
 from lehr.rollouts.status import RolloutStatus
-from lehr.strategist.overview import RolloutForecast, Rollouts, evidence_by_policy
+from lehr.strategist.overview import RolloutForecast, Rollouts
 
 _VERSIONS = 200
 
@@ -49,24 +47,6 @@ def _require(rollouts: Rollouts | None) -> Rollouts:
     return rollouts
 
 
-def events_of(reading: Reading, policy: str | None) -> list[Evidence]:
-    """The evidence of rollouts, newest first, without mere looks.
-
-    Raises:
-        LehrError: the policy never had a rollout.
-    """
-    found = evidence_by_policy(reading.records, reading.partition)
-    if policy is not None and policy not in found:
-        known = ", ".join(sorted(found)) or "none"
-        raise LehrError(
-            f"there never was a rollout of {policy}", code="CLI188", why=f"policies with rollouts: {known}"
-        )
-    items = [item for of_policy in found.values() for item in of_policy]
-    chosen = items if policy is None else found[AssetId(policy)]
-    shown = (item for item in chosen if not isinstance(item.fact, Looked))
-    return sorted(shown, key=lambda item: item.number, reverse=True)
-
-
 def commit_of(reading: Reading, sequence: int) -> Commit | None:
     """The commit that an incarnation was made from; None if it is not known."""
     header = reading.intent.incarnation(reading.partition, sequence) if sequence else None
@@ -74,11 +54,6 @@ def commit_of(reading: Reading, sequence: int) -> Commit | None:
         return None
     remote = remote_store(reading)
     if remote is None:
-        return _stored(header)
+        return commit_of_sources(header.sources, lambda revision: wiring.past(state_folder(), revision))
     found = remote.intent.intent_versions(reading.partition, _VERSIONS)
     return next((item.commit for item in found if item.incarnation == header), None)
-
-
-def _stored(header: Incarnation) -> Commit | None:
-    past = wiring.past(state_folder(), header.sources[0]) if header.sources else None
-    return None if past is None else past.commit

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -71,8 +71,10 @@ def show_(policy: str | None, watch: bool, form: str) -> None:
     """
     if watch and form == "yaml":
         raise click.UsageError("--watch cannot be combined with -o yaml")
+    from lehr.base.moments import plain
     from lehr.cli.rollout.current import commit_of, status_of
-    from lehr.cli.rollout.text import status_document, status_lines
+    from lehr.cli.rollout.text import status_lines
+    from lehr.strategist.documents import rollout_document
 
     with open_reading() as reading:
         if watch:
@@ -83,7 +85,7 @@ def show_(policy: str | None, watch: bool, form: str) -> None:
         found = status_of(reading, policy)
         commit = commit_of(reading, found.target)
         lines = status_lines(found, reading.partition, commit, reading.now, alive=run_state().active)
-        show_text(form, lines, lambda: status_document(found, commit))
+        show_text(form, lines, lambda: plain(rollout_document(found, commit)))
 
 
 @command()
@@ -124,19 +126,17 @@ def history(policy: str | None, limit: int, form: str) -> None:
         lehr rollout history
         lehr rollout history web-waves --all -o json
     """
-    from lehr.cli.rollout.current import events_of
+    from lehr.strategist.documents import rollout_events
 
     with open_reading() as reading:
-        found = events_of(reading, policy)[:limit]
+        found = rollout_events(reading, policy)[:limit]
         show(form, found, _history_shape(reading.now), nothing="no rollouts yet")
 
 
 def _history_shape(now: float) -> Shape[Evidence]:
     from lehr.base.moments import plain
     from lehr.rollouts.story import in_words
-
-    def document(item: Evidence) -> dict[str, Any]:
-        return {**plain(item), "text": in_words(item.fact)}
+    from lehr.strategist.documents import event_document
 
     columns: list[Column[Evidence]] = [
         Column("number", lambda item: str(item.number), wide=True),
@@ -146,4 +146,4 @@ def _history_shape(now: float) -> Shape[Evidence]:
         Column("rollout", lambda item: item.rollout, wide=True),
         Column("what", lambda item: printable(in_words(item.fact))),
     ]
-    return Shape(columns, document, lambda item: item.rollout)
+    return Shape(columns, lambda item: plain(event_document(item)), lambda item: item.rollout)

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from lehr.base.clock import iso
-from lehr.base.moments import plain
 from lehr.cli import formatting, terminal
 from lehr.cli.rollout.measured import measured_lines
 from lehr.model.asset import Partition
@@ -204,8 +202,3 @@ def _punctual(item: PastRollout) -> str:
     if expected.late is not None and ended_at > expected.late + 1:
         return f"{formatting.span(ended_at - expected.late)} late"
     return "in time"
-
-
-def status_document(status: RolloutStatus, commit: Commit | None) -> dict[str, Any]:
-    """The status as plain data."""
-    return {**plain(status), "commit": plain(commit)}

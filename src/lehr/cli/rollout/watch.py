@@ -7,15 +7,17 @@ from collections.abc import Iterable
 
 import msgspec
 
+from lehr.base.moments import plain
 from lehr.cli.active_run import run_state
 from lehr.cli.live import Entries, Lines, Live, follow
 from lehr.cli.output import json_line, print_lines
 from lehr.cli.rollout.current import commit_of, status_of
-from lehr.cli.rollout.text import status_document, status_lines
+from lehr.cli.rollout.text import status_lines
 from lehr.cli.screen import Picture, Screen, shows_pictures
 from lehr.model.provenance import Commit
 from lehr.query.partition_view import Reading
 from lehr.rollouts.status import RolloutStatus
+from lehr.strategist.documents import rollout_document
 
 _LOOK_SECONDS = 1.0
 
@@ -66,7 +68,7 @@ class _Changes(Lines, Live):
         if new == self._shown:
             return
         if self._form == "json":
-            print(json_line(status_document(status, self._commits.of(reading, status.target))))
+            print(json_line(plain(rollout_document(status, self._commits.of(reading, status.target)))))
         else:
             print_lines([*([] if first else [""]), *_lines(reading, status, self._commits)])
         sys.stdout.flush()

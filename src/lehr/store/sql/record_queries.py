@@ -11,26 +11,29 @@ import msgspec
 from lehr.model.asset import AssetId, AssetKey, Partition
 from lehr.model.attempt import Attempt
 from lehr.model.control import AuditEntry, Control
-from lehr.model.decision import Condition, Decision, Reservation
+from lehr.model.decision import SETTLED, Condition, Decision, Reservation, Status, Verdict
 from lehr.model.evidence import Evidence
 from lehr.model.feed import FeedEntry
 from lehr.model.handle import Handle
 from lehr.model.operation import LedgerEntry, Operation
 from lehr.model.outputs import Outputs
+from lehr.model.reason import Reason
 from lehr.model.release import Release, Released
 from lehr.model.writes import Prune, Pruned
-from lehr.sdk.store import DamagedOperation, Standing
+from lehr.sdk.store import DamagedOperation, Head, Standing, Unsettled
 from lehr.store.sql.admission import active_controls, usage
 from lehr.store.sql.evidence import evidence
 from lehr.store.sql.feed import entries, newest_position
 from lehr.store.sql.partitions import partition_row
 from lehr.store.sql.releases import released, releases
 from lehr.store.sql.retention import prunable
+from lehr.store.sql.rows import heads_of
 from lehr.store.sql.session import OpenSession, Session
 from lehr.store.sql.tables import (
     ATTEMPT,
     AUDIT,
     CONDITION,
+    CURRENT,
     DECISION,
     HANDLE,
     LEDGER,
@@ -40,8 +43,17 @@ from lehr.store.sql.tables import (
     Table,
 )
 
+
+class _Waits(msgspec.Struct, frozen=True):
+    """The part of a decision that names the things that the asset waits for."""
+
+    awaits: tuple[AssetId, ...] = ()
+    verdicts: tuple[Verdict, ...] = ()
+
+
 _operation = msgspec.json.Decoder(Operation)
 _decision = msgspec.json.Decoder(Decision)
+_waits = msgspec.json.Decoder(_Waits)
 _condition = msgspec.json.Decoder(Condition)
 _ledger = msgspec.json.Decoder(LedgerEntry)
 _handle = msgspec.json.Decoder(Handle)
@@ -56,10 +68,31 @@ _FIND_HANDLES = f"SELECT {HANDLE.names()} FROM handle WHERE partition = ? ORDER 
 _FIND_OUTPUTS_OF = f"SELECT {OUTPUTS.names()} FROM outputs WHERE partition = ? AND asset = ?"  # noqa: S608
 _FIND_OUTPUTS = f"SELECT {OUTPUTS.names()} FROM outputs WHERE partition = ? ORDER BY asset"  # noqa: S608
 _FIND_ATTEMPT = f"SELECT {ATTEMPT.names()} FROM attempt WHERE partition = ?"  # noqa: S608
+_FIND_NUMBER = "SELECT number FROM operation WHERE partition = ? AND id = ?"
 _FIND_DECISION = f"SELECT {DECISION.names()} FROM decision WHERE partition = ? AND number = ?"  # noqa: S608
 _STANDS = f"SELECT {STANDING.names()}, {CONDITION.names()} FROM standing WHERE partition = ?"  # noqa: S608
 _FIND_STANDING = f"{_STANDS} AND asset = ?"
 _FIND_STANDINGS = f"{_STANDS} ORDER BY asset"
+
+# By the first bytes of the document, which is many times faster than reading it.
+_SETTLED = tuple(f'{{"status":"{status}",'.encode() for status in SETTLED)
+_HELD_BACK = f'{{"status":"{Status.CONVERGED}","reason":"{Reason.AWAITING_RELEASE}",'.encode()
+_BEGINS = "substr(s.condition, 1, {length}) = ?"
+_NOT_SETTLED = " AND ".join(f"NOT {_BEGINS.format(length=len(begin))}" for begin in _SETTLED)
+_FIND_UNSETTLED = f"""
+    SELECT {STANDING.names("s")}, {CONDITION.names("s")}, {DECISION.names("d")}
+      FROM standing s
+      LEFT JOIN decision d ON d.number = (
+           SELECT max(number) FROM decision WHERE partition = s.partition AND asset = s.asset)
+     WHERE s.partition = ? AND (({_NOT_SETTLED}) OR {_BEGINS.format(length=len(_HELD_BACK))})
+     ORDER BY s.asset
+"""  # noqa: S608 - our own names
+_FIND_WITHOUT_TURN = f"""
+    SELECT {CURRENT.names("c")} FROM asset_current c
+     WHERE c.partition = ?
+       AND NOT EXISTS (SELECT 1 FROM standing s WHERE s.partition = c.partition AND s.asset = c.id)
+     ORDER BY c.id
+"""  # noqa: S608 - our own names
 
 
 class SqlRecords:
@@ -99,10 +132,16 @@ class SqlRecords:
             return [_operation.decode(row[5]) for row in rows if OPERATION.is_intact(row)]
 
     def operations(
-        self, partition: Partition, asset: AssetId | None = None, limit: int = 100
+        self, partition: Partition, asset: AssetId | None = None, limit: int = 100, before: str = ""
     ) -> list[Operation]:
         with self._reading() as db:
-            rows = _newest(db, OPERATION, partition, asset, limit)
+            number = None
+            if before:
+                row = db.execute(_FIND_NUMBER, (partition, before)).fetchone()
+                if row is None:
+                    return []
+                [number] = row
+            rows = _newest(db, OPERATION, partition, asset, limit, number)
             return [_operation.decode(row[5]) for row in rows]
 
     def ledger(self, key: AssetKey) -> LedgerEntry | None:
@@ -144,6 +183,14 @@ class SqlRecords:
         with self._reading() as db:
             yield from map(_standing, db.stream(_FIND_STANDINGS, (partition,)))
 
+    def unsettled(self, partition: Partition) -> Iterator[Unsettled]:
+        with self._reading() as db:
+            yield from map(_unsettled, db.stream(_FIND_UNSETTLED, (partition, *_SETTLED, _HELD_BACK)))
+
+    def without_turn(self, partition: Partition) -> list[Head]:
+        with self._reading() as db:
+            return list(heads_of(db.stream(_FIND_WITHOUT_TURN, (partition,))))
+
     def decisions(
         self, partition: Partition, asset: AssetId | None = None, limit: int = 100
     ) -> list[tuple[int, Decision]]:
@@ -180,20 +227,29 @@ class SqlRecords:
         with self._reading() as db:
             return prunable(db, write)
 
-    def audit(self, partition: Partition, limit: int = 100) -> list[AuditEntry]:
+    def audit(
+        self, partition: Partition, limit: int = 100, before: int | None = None
+    ) -> list[tuple[int, AuditEntry]]:
         with self._reading() as db:
-            return [_audit.decode(row[2]) for row in _newest(db, AUDIT, partition, None, limit)]
+            rows = _newest(db, AUDIT, partition, None, limit, before)
+            return [(row[0], _audit.decode(row[2])) for row in rows]
 
 
 def _newest(
-    db: Session, table: Table, partition: Partition, asset: AssetId | None, limit: int
+    db: Session,
+    table: Table,
+    partition: Partition,
+    asset: AssetId | None,
+    limit: int,
+    before: int | None = None,
 ) -> list[tuple[Any, ...]]:
     """The rows that were written last, newest first: by the store's own numbers, never by a clock."""
-    of_one = "" if asset is None else " AND asset = ?"
+    bounds = {" AND asset = ?": asset, " AND number < ?": before}
+    given = {clause: value for clause, value in bounds.items() if value is not None}
     rows = db.execute(
-        f"SELECT {table.names()} FROM {table.name} WHERE partition = ?{of_one}"  # noqa: S608
+        f"SELECT {table.names()} FROM {table.name} WHERE partition = ?{''.join(given)}"  # noqa: S608
         " ORDER BY number DESC LIMIT ?",
-        (partition, limit) if asset is None else (partition, asset, limit),
+        (partition, *given.values(), limit),
     ).fetchall()
     return list(table.read_all(rows))
 
@@ -218,4 +274,12 @@ def _damaged(row: tuple[Any, ...]) -> DamagedOperation:
 
 def _standing(row: tuple[Any, ...]) -> Standing:
     _partition, asset, key, since = STANDING.read(row[:5])
-    return Standing(asset, _condition.decode(CONDITION.read(row[5:])[2]), since, key)
+    return Standing(asset, _condition.decode(CONDITION.read(row[5:9])[2]), since, key)
+
+
+def _unsettled(row: tuple[Any, ...]) -> Unsettled:
+    standing = _standing(row)
+    if standing.condition.status is not Status.WAITING or row[9] is None:
+        return Unsettled(standing)
+    waits = _waits.decode(DECISION.read(row[9:])[3])
+    return Unsettled(standing, waits.awaits, tuple(item for item in waits.verdicts if not item.allow))

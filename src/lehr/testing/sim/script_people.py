@@ -59,7 +59,7 @@ def _approve(harness: ScriptHarness, asset: str, **options: Any) -> AnyRequest:
 async def audit(harness: ScriptHarness) -> Output:
     """Show what people did, as the audit trail has it, oldest first."""
     with harness.reading() as reading:
-        entries = reading.records.audit(harness.partition)
+        entries = [entry for _number, entry in reading.records.audit(harness.partition)]
     if not entries:
         raise LehrError("no command has been given yet")
     return [

@@ -271,6 +271,11 @@ def every_outcome_but_unknown_ends_it(store: Store) -> None:
         ("o0", Result.DONE, ""),
     ]
     hold(found == expected, f"the newest come first: {expected}, not {found}")
+    newest = store.records.operations(PARTITION)
+    for number, item in enumerate(newest, 1):
+        older = store.records.operations(PARTITION, before=item.id)
+        hold(older == newest[number:], f"before {item.id} are only those that are older")
+    hold(store.records.operations(PARTITION, before="none") == [], "nothing is before what is not there")
     found_for_b = store.records.operations(PARTITION, AssetId("b"))
     hold(found_for_b == [], "another asset has none")
     hold(len(store.records.operations(PARTITION, AssetId("a"), 2)) == 2, "no more than asked")

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec.structs import replace
+
 from lehr.base.diagnostics import Diagnostic, Position
 from lehr.model.asset import AssetId, Partition
 from lehr.model.attempt import Attempt, Publication
 from lehr.model.control import AuditEntry
+from lehr.model.decision import SETTLED, Condition, Status, Verdict
 from lehr.model.handle import Handle
 from lehr.model.outputs import Outputs
 from lehr.model.reason import Reason
@@ -31,6 +34,7 @@ from lehr.testing.conformance.store.subject import (
     RULES,
     Subject,
     admitted,
+    asset,
     commit,
     control,
     decision,
@@ -38,6 +42,7 @@ from lehr.testing.conformance.store.subject import (
     governed,
     key,
     only,
+    published,
     request,
 )
 
@@ -150,6 +155,51 @@ def standings_come_by_id(store: Store) -> None:
     commit(store, RecordDecision(decision("d", partition=OTHER)))
     found = [(item.asset, item.condition.reason) for item in store.records.standings(PARTITION)]
     hold(found == [(id, Reason.AS_INTENDED) for id in "abc"], f"standings come by id, not {found}")
+
+
+@RULES.opened
+def what_is_unsettled_comes_with_what_it_waits_for(store: Store) -> None:
+    """By id: every asset that is not settled, or waits for a release; of a waiting one, the last decision."""
+    allowed = Verdict("rate/x", allow=True)
+    waits = Verdict("depends-on", allow=False, message="b differs", wait_for=(AssetId("b"),))
+    waiting = Condition(Status.WAITING, Reason.DEPENDENCY_DIFFERS, "b differs")
+    settled = [Condition(status, "Because") for status in SETTLED]
+    others = [Condition(status, "Because") for status in Status if status not in SETTLED]
+    held = Condition(Status.CONVERGED, Reason.AWAITING_RELEASE, '"}')
+    conditions = {f"{number:02}": item for number, item in enumerate((held, *settled, *others))}
+    for id, condition in (
+        *conditions.items(),
+        ("last", Condition(Status.WAITING, "Earlier")),
+        ("last", waiting),
+    ):
+        made = replace(decision(id), condition=condition, verdicts=(allowed, waits), awaits=(AssetId("c"),))
+        commit(store, RecordDecision(made))
+    commit(store, RecordDecision(replace(decision("d", partition=OTHER), condition=waiting)))
+    found = list(store.records.unsettled(PARTITION))
+    expected = [
+        id
+        for id, item in conditions.items()
+        if not item.status.settled or item.reason == Reason.AWAITING_RELEASE
+    ]
+    ids = [item.standing.asset for item in found]
+    hold(ids == [*expected, "last"], f"unsettled assets come by id, not {ids}")
+    for item in found:
+        hold(item.standing == store.records.standing(key(item.standing.asset)), "each with its condition")
+        due = item.standing.condition.status is Status.WAITING
+        hold(item.awaits == ((AssetId("c"),) if due else ()), "what it awaits is of a waiting asset")
+        hold(item.verdicts == ((waits,) if due else ()), "verdicts are those that do not allow the push")
+
+
+@RULES.opened
+def what_had_no_turn_is_told(store: Store) -> None:
+    """Assets of the newest incarnation, by id, that have no decision in this partition."""
+    published(store, 0, asset("gone"))
+    published(store, 1, asset("c"), asset("b"), asset("a"), removals=(AssetId("gone"),))
+    commit(store, RecordDecision(decision("b")))
+    commit(store, RecordDecision(decision("a", partition=OTHER)))
+    found = store.records.without_turn(PARTITION)
+    heads = {head.id: head for head in store.intent.heads(PARTITION)}
+    hold(found == [heads[AssetId("a")], heads[AssetId("c")]], f"a and c had no turn, not {found}")
 
 
 @RULES.opened
@@ -270,8 +320,11 @@ def commands_are_kept_for_ever(store: Store) -> None:
     ]
     for item in entries:
         commit(store, Audit(PARTITION, item))
-    hold(store.records.audit(PARTITION) == entries[::-1], "every command is kept")
-    hold(store.records.audit(PARTITION, 1) == entries[1:], "no more than asked")
+    numbered = store.records.audit(PARTITION)
+    hold([entry for _number, entry in numbered] == entries[::-1], "every command is kept")
+    hold(store.records.audit(PARTITION, 1) == numbered[:1], "no more than asked")
+    newest, _entry = numbered[0]
+    hold(store.records.audit(PARTITION, 9, newest) == numbered[1:], "only those before a number")
     hold(store.records.audit(OTHER) == [], "another partition has its own")
 
 

@@ -1,0 +1,11 @@
+"""All resources that are read from a store, in the order in which they are described."""
+
+from __future__ import annotations
+
+from lehr.http.explanations import EXPLANATIONS
+from lehr.http.operations import OPERATIONS
+from lehr.http.questions import Resource
+from lehr.http.records import RECORDS
+from lehr.http.resources import RESOURCES
+
+CATALOGUE: tuple[Resource, ...] = (*RESOURCES, *EXPLANATIONS, *OPERATIONS, *RECORDS)
