@@ -8,8 +8,8 @@
     /metrics   requests, errors and latency, for Prometheus
 
 v1 needs the first version of the schema; v2 says who speaks, and needs the second; v3 has a fault: three
-of ten answers are errors. On SIGTERM the health check fails for a moment, so that the balancer goes
-elsewhere; then nothing new is accepted, what was begun is answered, and the program ends.
+of ten answers are errors; v4 does not have it. On SIGTERM the health check fails for a moment, so that the
+balancer goes elsewhere; then nothing new is accepted, what was begun is answered, and the program ends.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import psycopg
 
-COLUMNS = {"v1": "play, line", "v2": "play, line, speaker", "v3": "play, line, speaker"}
+COLUMNS = {"v1": "play, line"} | dict.fromkeys(("v2", "v3", "v4"), "play, line, speaker")
 FAULTY = 0.3  # share of v3's answers that are errors
 CONNECTIONS = 4  # to the database
 BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)  # seconds

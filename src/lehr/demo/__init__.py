@@ -4,7 +4,7 @@ In: nothing but this machine. Out: scenes on stdout, each checked by the program
 if one fails.
 
     hello/         files, processes and a command: eight scenes
-    shakespeare/   a service in clusters behind Envoy, with a database, under traffic: ten scenes
+    shakespeare/   a service in clusters behind Envoy, with a database, under traffic: twelve scenes
     play.py        plays an example         stage.py   what scenes play on
     plane.py       a `lehr run`             view.py    the table on a terminal
 

@@ -48,12 +48,13 @@ class Plane:
         assert self._process is not None
         return self._process.pid
 
-    async def start(self) -> None:
+    async def start(self, *arguments: str) -> None:
         """Start `lehr run` in its own session: Ctrl-C is for the demo, which then ends it."""
         with self._log.open("ab") as log:
             self._process = await asyncio.create_subprocess_exec(
                 *LEHR,
                 "run",
+                *arguments,
                 cwd=self._folder,
                 env=environment(),
                 stdin=asyncio.subprocess.DEVNULL,

@@ -43,6 +43,7 @@ class Stage:
 
     Attributes:
         production: folder of everything that the workspace declares.
+        run_arguments: those of `lehr run`.
     """
 
     def __init__(self, folder: Path, narrator: Narrator, clock: Clock, example: str) -> None:
@@ -54,6 +55,7 @@ class Stage:
         self.production = self.workspace / "production"
         self.repository = Repository(self.workspace)
         self.plane = Plane(self.workspace, folder / "lehr-run.log", clock)
+        self.run_arguments: tuple[str, ...] = ()
         self._ports: PortRange | None = None
 
     @property
@@ -102,9 +104,9 @@ class Stage:
 
     async def start(self) -> float:
         """Start `lehr run`. Returns the monotonic time of the start."""
-        self.narrator.shell(("lehr", "run"))
+        self.narrator.shell(("lehr", "run", *self.run_arguments))
         began = self.clock.monotonic()
-        await self.plane.start()
+        await self.plane.start(*self.run_arguments)
         return began
 
     async def kill_run(self) -> None:

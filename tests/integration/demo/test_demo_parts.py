@@ -3,15 +3,29 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import subprocess
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import msgspec
+import pytest
+
+from lehr.base.blocking import Inline
 from lehr.base.chance import Chance
 from lehr.base.clock import SystemClock
 from lehr.demo.client import PortRange
 from lehr.demo.repository import Repository
 from lehr.demo.shakespeare.audience import Audience
+from lehr.demo.shakespeare.metrics import CounterSource
+from lehr.monitoring.configuration import HttpDefinition
+from lehr.monitoring.json_address import JsonAddress
+from lehr.monitoring.web import Web
+from lehr.rollouts.metrics import About, CanaryAnalysis
+from lehr.rollouts.metrics import Counter as Counted
+from lehr.secrets import SecretReader
+from tests.ports import free_ports
 
 PATIENCE = 20.0
 GOOD = b"HTTP/1.1 200 OK\r\nVersion: v1\r\nCluster: eu\r\nProcess: 7\r\nContent-Length: 2\r\n\r\nhi"
@@ -68,6 +82,37 @@ def test_every_request_without_a_good_answer_is_lost() -> None:
 def test_errors_are_counted_for_the_version_that_answers_them() -> None:
     heard = listen_to(then_good(FAULTY, BAD, FAULTY), lambda audience: audience.total > 20)
     assert (heard.lost, heard.errors) == (3, {("eu", "v3"): 2})
+
+
+def test_without_a_prometheus_the_audience_is_asked_for_the_counters_of_a_cluster(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PROMETHEUS", raising=False)
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    port = free_ports(1)
+    audience = Audience(port, SystemClock())
+    audience.answered |= Counter({("eu", "v1"): 5, ("us", "v1"): 70, ("us", "v3"): 7})
+    audience.errors |= Counter({("us", "v3"): 3})
+    source = CounterSource(port, tmp_path)
+    source.write_file()
+    [[name, definition]] = msgspec.yaml.decode(source.file.read_bytes())["sources"].items()
+    asked = CanaryAnalysis(source=name, counters=msgspec.convert(source.counters(), dict[str, str | Counted]))
+    secrets = SecretReader(tmp_path, tmp_path, lambda path, digest: None, {}, Inline())
+    web = Web(HttpDefinition(address=definition["address"]), secrets, tmp_path)
+
+    async def main() -> dict[str, object]:
+        await source.start(audience, {})
+        try:
+            found = {}
+            for counter, question in asked.questions(About("us", {}, "r1", 2), 2.0):
+                [sample] = await JsonAddress(web, 10.0).ask(question)
+                found[counter] = sample.value
+        finally:
+            await source.close()
+        return found
+
+    assert definition["type"] == "http"
+    assert asyncio.run(main()) == {"requests": 80, "errors": 3}
 
 
 def test_a_connection_that_is_closed_in_good_order_loses_nothing() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lehr.demo.example import Example, Suggestion
-from lehr.demo.shakespeare import ending_scenes, serving_scenes
+from lehr.demo.shakespeare import ending_scenes, rollout_scenes, serving_scenes
 from lehr.demo.shakespeare.stage import FRONTEND, ShakespeareStage
 
 SCENES = (
@@ -12,6 +12,8 @@ SCENES = (
     serving_scenes.new_version,
     serving_scenes.new_cluster,
     serving_scenes.damage,
+    rollout_scenes.canary,
+    rollout_scenes.waves,
     ending_scenes.mistakes,
     ending_scenes.turndown,
     ending_scenes.drop_column,

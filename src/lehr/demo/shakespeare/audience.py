@@ -39,6 +39,14 @@ class Audience:
         """Requests that were answered."""
         return self.answered.total()
 
+    def counts(self, cluster: str) -> tuple[int, int]:
+        """The requests that replicas of a cluster have answered, and how many of the answers were errors."""
+        answered, errors = (
+            sum(count for (where, _), count in counter.items() if where == cluster)
+            for counter in (self.answered, self.errors)
+        )
+        return answered + errors, errors
+
     def sit_down(self) -> None:
         """Start sending requests."""
         if not self._tasks:

@@ -1,8 +1,7 @@
-"""Scenes 6 to 10: what is refused or waits, what leaves production, and losing the control plane."""
+"""Scenes 8 to 12: what is refused or waits, what leaves production, and losing the control plane."""
 
 from __future__ import annotations
 
-import datetime as dt
 import re
 from collections.abc import Mapping
 
@@ -13,7 +12,6 @@ from lehr.model.attempt import Publication
 from lehr.model.reason import Reason
 
 _GENERATOR = "generators/frontend.py"
-_DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 
 
 async def mistakes(stage: ShakespeareStage) -> None:
@@ -51,11 +49,9 @@ async def saturday(stage: ShakespeareStage) -> None:
         "A calendar defines when pushes may start. We make today a day off: the next window is in three "
         "days. A change is published now, but waits."
     )
-    today = dt.datetime.fromtimestamp(stage.clock.now(), dt.UTC).weekday()
-    closed = stage.edit(LIMITS, (r"days: \[.*?\]", f"days: [{_DAYS[(today + 3) % 7]}]"))
     before = stage.repository.read(LIMITS)
     async with stage.nothing_lost():
-        await stage.commit("Not today", closed)
+        await stage.commit("Not today", stage.closed_today())
         mark = stage.last_push()
         await stage.commit("We play at the Rose", stage.edit(FRONTEND, (r"THEATRE: .*", "THEATRE: the Rose")))
         await stage.until(

@@ -110,7 +110,7 @@ def _running(argument: str) -> list[int]:
     return found
 
 
-_SPEAKER = ("(^      )line: .*", r"\g<0>\n\1speaker: {type: text}")
+SPEAKER = ("(^      )line: .*", r"\g<0>\n\1speaker: {type: text}")
 
 
 async def from_nothing(stage: ShakespeareStage) -> None:
@@ -166,7 +166,7 @@ async def new_version(stage: ShakespeareStage) -> None:
         "version 2 of the schema, so none of its replicas starts before the column exists."
     )
     job = "frontend/eu/job"
-    schema = stage.edit(SCHEMA, (r"^version: \d+", "version: 2"), _SPEAKER)
+    schema = stage.edit(SCHEMA, (r"^version: \d+", "version: 2"), SPEAKER)
     program = stage.edit(FRONTEND, (r"^version: \w+", "version: v2"), (r"^schema: \d+", "schema: 2"))
     async with stage.nothing_lost():
         mark = stage.last_push()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import datetime as dt
 import importlib.util
 import os
 import re
@@ -17,6 +18,7 @@ from lehr.demo.client import ask
 from lehr.demo.narrator import Narrator
 from lehr.demo.repository import run_program
 from lehr.demo.shakespeare.audience import Audience
+from lehr.demo.shakespeare.metrics import CounterSource
 from lehr.demo.stage import SceneError, Stage
 from lehr.model.asset import AssetId
 from lehr.model.operation import Operation, Result
@@ -26,6 +28,7 @@ FRONTEND = "frontend.yaml"
 SCHEMA = "schema.yaml"
 LIMITS = "assets/limits.yaml"
 
+_DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _PORTS = 100
 _WRITTEN = re.compile(r"\b84(\d\d)\b")  # ports as the example has them
 
@@ -36,6 +39,7 @@ class ShakespeareStage(Stage):
     def __init__(self, folder: Path, narrator: Narrator, clock: Clock) -> None:
         super().__init__(folder, narrator, clock, "shakespeare")
         self.audience: Audience | None = None
+        self.counters: CounterSource | None = None
 
     def number(self, written: int) -> int:
         """The port used for `written`, one of the 84xx of the example."""
@@ -48,6 +52,9 @@ class ShakespeareStage(Stage):
         self.take_ports(_PORTS)
         commit = await self.make_workspace(dict.fromkeys((FRONTEND, SCHEMA), self.with_ports))
         self.audience = Audience(self.port, self.clock)
+        self.counters = CounterSource(self.number(8495), self.folder)
+        self.counters.write_file()
+        self.run_arguments = ("--metrics", str(self.counters.file))
         return commit
 
     def with_ports(self, text: str) -> str:
@@ -57,6 +64,8 @@ class ShakespeareStage(Stage):
     async def close(self, *, keep: bool) -> None:
         if self.audience is not None:
             await self.audience.leave()
+        if self.counters is not None:
+            await self.counters.close()
         await super().close(keep=keep)
 
     def traffic_summary(self) -> str:
@@ -94,6 +103,11 @@ class ShakespeareStage(Stage):
         """The edit that gives a cluster another number of replicas."""
         return self.edit(FRONTEND, (rf"(^  {cluster}: .*replicas: )\d+", rf"\g<1>{count}"))
 
+    def closed_today(self) -> dict[str, str | None]:
+        """The edit of the calendar that opens its next window in three days."""
+        today = dt.datetime.fromtimestamp(self.clock.now(), dt.UTC).weekday()
+        return self.edit(LIMITS, (r"days: \[.*?\]", f"days: [{_DAYS[(today + 3) % 7]}]"))
+
     # --- production -----------------------------------------------------------------------
 
     @contextlib.asynccontextmanager
@@ -116,6 +130,23 @@ class ShakespeareStage(Stage):
         assert self.audience is not None
         self.audience.sit_down()
         return self.audience
+
+    async def counted(self) -> CounterSource:
+        """The counters of the clusters, which are counted from now on."""
+        assert self.counters is not None
+        await self.counters.start(self.seated(), {name: self.replica_ports(name) for name in self.clusters()})
+        return self.counters
+
+    def clusters(self) -> list[str]:
+        """The clusters that the source of truth declares."""
+        return re.findall(r"^  (\w+): .*ports: \d+", self.repository.read(FRONTEND), re.MULTILINE)
+
+    def replica_ports(self, cluster: str) -> range:
+        """The ports of a cluster's replicas."""
+        found = re.search(rf"^  {cluster}: .*replicas: (\d+)", self.repository.read(FRONTEND), re.MULTILINE)
+        assert found is not None
+        first = self.first_port(cluster) + 2
+        return range(first, first + int(found.group(1)))
 
     def hears(self, words: str) -> bool:
         """Whether the newest answer has `words` in it."""
@@ -182,6 +213,10 @@ class ShakespeareStage(Stage):
         """Finished pushes of `assets` later than operation `after`, oldest first."""
         done = (item for item in self.plane.operations() if item.result is Result.DONE and item.id > after)
         return sorted((item for item in done if item.asset in assets), key=lambda item: item.id)
+
+    def purposes(self, asset: str, after: str) -> set[str]:
+        """The purposes of the pushes of `asset` later than operation `after`."""
+        return {str(item.purpose) for item in self.operations(asset) if item.id > after}
 
     def last_push(self) -> str:
         """The id of the newest operation."""
