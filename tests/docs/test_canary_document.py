@@ -14,6 +14,8 @@ from lehr.canary import Judge, Metric, MetricVerdict, Verdict
 from lehr.canary.recording import read_recording
 from lehr.cli.judge_file import counter_problems, read_judge
 from lehr.cli.validate_canary import validate_canary
+from lehr.rollouts.metrics import About
+from lehr.rollouts.policy import RolloutPolicy
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 HOW_TO = (DOCS / "how-to" / "judge-a-canary.md").read_text()
@@ -29,7 +31,7 @@ def test_the_how_to_is_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     [recording] = blocks(HOW_TO, "csv")
     Path("metrics.csv").write_text(recording)
     assert len(read_recording("metrics.csv", recording.splitlines()).samples) == 4
-    [judge] = blocks(HOW_TO, "yaml")
+    judge, _policy = blocks(HOW_TO, "yaml")
     Path("judge.yaml").write_text(judge)
     calls = [shlex.split(block) for block in blocks(HOW_TO, "sh")]
     assert calls
@@ -38,6 +40,15 @@ def test_the_how_to_is_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         result = CliRunner().invoke(validate_canary, call[2:])
         assert (result.exit_code, result.stderr) == (4, "")
         assert result.stdout.startswith("INCONCLUSIVE")
+
+
+def test_the_policy_of_the_how_to_compares_replicas_of_a_unit() -> None:
+    policy = msgspec.convert(msgspec.yaml.decode(blocks(HOW_TO, "yaml")[1])["payload"], RolloutPolicy)
+    analysis = policy.validation.canary
+    assert analysis is not None
+    questions = dict(analysis.questions(About("berlin", {}, "r1", 2), policy.validation.look_every))
+    assert questions.keys() == {"requests", "errors"}
+    assert all('cluster="berlin"' in question.query for question in questions.values())
 
 
 def test_the_judge_of_the_reference_can_be_used() -> None:

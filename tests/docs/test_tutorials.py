@@ -47,8 +47,8 @@ def script(markdown: str) -> str:
     return "\n".join(parts)
 
 
-def run(markdown: str, folder: Path) -> str:
-    """Run the blocks in `folder`, and leave nothing running that they have started."""
+def run(markdown: str, folder: Path, seconds: float = 250) -> str:
+    """Run the blocks in `folder`, in so many seconds, and leave nothing running that they have started."""
     base = free_ports(_PORTS)
     text = script(re.sub(r"842([0-9])", lambda match: str(base + int(match.group(1))), markdown))
     environment = {
@@ -79,7 +79,7 @@ def run(markdown: str, folder: Path) -> str:
             start_new_session=True,
         )
         try:
-            code = shell.wait(timeout=250)
+            code = shell.wait(timeout=seconds)
         finally:
             stop(shell, folder)
     assert code == 0, output.read_text()
