@@ -7,7 +7,7 @@ from msgspec.structs import asdict
 
 from lehr.base.errors import LehrError
 from lehr.model.asset import AssetId
-from lehr.model.evidence import Evidence, Looked
+from lehr.model.evidence import Counted, Evidence, Looked
 from lehr.model.provenance import Commit
 from lehr.model.reason import Reason
 from lehr.model.release import Release
@@ -99,7 +99,7 @@ def rollout_events(reading: Reading, policy: str | None) -> list[Evidence]:
         )
     items = [item for of_policy in found.values() for item in of_policy]
     chosen = items if policy is None else found[AssetId(policy)]
-    shown = (item for item in chosen if not isinstance(item.fact, Looked))
+    shown = (item for item in chosen if not isinstance(item.fact, Looked | Counted))
     return sorted(shown, key=lambda item: item.number, reverse=True)
 
 
