@@ -72,7 +72,7 @@ class Race(ScriptHarness):
         if not self.processes:
             await self.edit(self.contents, "commit")
             return
-        snapshot = files(self.contents)  # and nobody waits for the process that may be stopped
+        snapshot = files(self.contents)  # found by whichever process runs
         self.witness.revisions[snapshot.revision.revision] = await self.declared(snapshot)
         self.repository.edit(self.contents, "commit")
 

@@ -26,7 +26,7 @@ class MonitorJudge:
         self._now = now
 
     def closed(self, asset: Asset, monitors: Mapping[str, dict[str, Any]]) -> list[str]:
-        """Monitors that select an asset, and for some time let nobody push it."""
+        """Monitors that select an asset and have kept it from pushes for longer than a turn."""
         return [
             id
             for id, payload in monitors.items()

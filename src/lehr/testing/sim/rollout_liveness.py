@@ -68,7 +68,7 @@ async def _let_others_go(harness: RandomHarness, policy: AssetId) -> None:
 
 
 def status_of(harness: RandomHarness, policy: AssetId) -> RolloutStatus | None:
-    """What people see of a policy's rollouts; None if it is not in force."""
+    """The status of a policy's rollouts, as people see it; None if it is not in force."""
     newest = harness.witness.newest
     if newest is None or policy not in harness.witness.payloads(ROLLOUT_POLICY):
         return None

@@ -83,7 +83,7 @@ def leaves(asset: Asset | None) -> bool:
 
 
 def recent(incarnations: Mapping[int, Published], now: float) -> Iterator[Mapping[str, Asset]]:
-    """What somebody may take for the newest incarnation: it, those published just before, and one more."""
+    """Incarnations that the program may take for the newest: it, those just before, and one more."""
     for sequence in sorted(incarnations, reverse=True):
         published = incarnations[sequence]
         yield published.assets
