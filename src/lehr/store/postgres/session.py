@@ -95,7 +95,7 @@ class PostgresSession:
         return f"({self.text(column, field)})::double precision"
 
     def text(self, column: str, field: str) -> str:
-        return f"(convert_from({column}, 'UTF8')::json ->> '{field}')"
+        return f"(convert_from({column}, 'UTF8')::json #>> '{{{field.replace('.', ',')}}}')"
 
     def by(self, index: str) -> str:
         return ""  # the planner knows

@@ -21,7 +21,7 @@ from lehr.model.decision import Status
 from lehr.model.diff import Goal
 from lehr.model.writes import Prune, Pruned
 from lehr.store.sql.admission import active_controls
-from lehr.store.sql.evidence import OLD_EVIDENCE
+from lehr.store.sql.evidence import old_evidence
 from lehr.store.sql.feed import prunable_entries, prune_entries
 from lehr.store.sql.headers import mark_pruned, pruned_flags
 from lehr.store.sql.releases import released
@@ -319,8 +319,8 @@ def _remove_releases(db: Session, write: Prune) -> bool:
 
 
 def _remove_evidence(db: Session, write: Prune) -> bool:
-    """Remove evidence of old rollouts. Returns whether any was removed."""
-    query = f"DELETE FROM evidence WHERE number IN ({OLD_EVIDENCE})"  # noqa: S608
+    """Remove evidence of old rollouts, but for their beginnings and ends. Returns whether any was removed."""
+    query = f"DELETE FROM evidence WHERE number IN ({old_evidence(db)})"  # noqa: S608
     return db.execute(query, _wanted(write)).rowcount > 0
 
 

@@ -69,7 +69,7 @@ class Session(Protocol):
         ...
 
     def text(self, column: str, field: str) -> str:
-        """SQL for a text in a field of the JSON document in a column."""
+        """SQL for a text in a field of the JSON document in a column; `a.b` is field `b` of an object `a`."""
         ...
 
     def by(self, index: str) -> str:

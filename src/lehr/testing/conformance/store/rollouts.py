@@ -4,10 +4,23 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from lehr.base.digest import digest
 from lehr.model.asset import AssetId, Partition
-from lehr.model.evidence import Begun, Ended, Evidence, Fact, Looked, RolloutEnd, UnitLook
+from lehr.model.evidence import (
+    Begun,
+    Commanded,
+    Ended,
+    Evidence,
+    Fact,
+    Looked,
+    RolloutCommand,
+    RolloutEnd,
+    UnitLook,
+    Updated,
+)
 from lehr.model.reason import Reason
 from lehr.model.writes import Prune
+from lehr.rollouts.course import folded
 from lehr.sdk.store import Store
 from lehr.testing.conformance.rules import hold
 from lehr.testing.conformance.store.subject import (
@@ -84,13 +97,38 @@ def evidence_is_written_with_its_releases_or_not_at_all(store: Store) -> None:
 
 @RULES.governed
 def the_last_rollout_of_a_policy_is_not_pruned(store: Store) -> None:
-    """It shows which content has failed. Those before it go, each as a whole."""
-    witnessed(store, evidence("r1", Begun(1)), evidence("r1", Ended(RolloutEnd.COMPLETED)))
-    witnessed(store, evidence("r2", Begun(1)), evidence("s1", Begun(1), policy="another"))
-    witnessed(store, evidence("r3", Begun(1)), evidence("r2", Ended(RolloutEnd.FAILED), at=NOW + 2 * _LONG))
-    witnessed(store, evidence("r4", Begun(1)))
+    """Of those before it, only the beginning, the end, and what people commanded is kept."""
+    updated, told = Updated(("eu",), {AssetId("a"): 1}), Commanded(RolloutCommand.PAUSE, "ana", "why")
+    witnessed(store, evidence("r1", Begun(1)), evidence("r1", updated), evidence("r1", told))
+    witnessed(store, evidence("r1", Ended(RolloutEnd.COMPLETED)))
+    witnessed(store, evidence("r2", Begun(1)), evidence("r2", updated))
+    witnessed(store, evidence("s1", Begun(1), policy="another"), evidence("s1", updated, policy="another"))
+    witnessed(store, evidence("r2", Ended(RolloutEnd.FAILED), at=NOW + 2 * _LONG))
+    witnessed(store, evidence("r3", Begun(1)), evidence("r3", updated))
+    expected = [item for item in _facts(store) if item != ("r1", updated)]
+    _prune(store)
+    left = _facts(store)
+    hold(left == expected, f"what happened in an old rollout is pruned, and nothing else: not {left}")
+
+
+@RULES.governed
+def no_failure_of_content_is_pruned(store: Store) -> None:
+    """Invariant: I10. Whatever is pruned, the same content is quarantined."""
+    bad = Ended(RolloutEnd.FAILED, "no", {AssetId("a"): digest("bad"), AssetId("b"): digest("worse")})
+    good, retry = Ended(RolloutEnd.COMPLETED), Commanded(RolloutCommand.RETRY, "ana", "repaired")
+    for turn in range(2):  # of the second, nothing was retried
+        witnessed(store, evidence(f"f{turn}", Begun(1)), evidence(f"f{turn}", bad))
+        if not turn:
+            witnessed(store, evidence(f"f{turn}", retry))
+        witnessed(store, evidence(f"g{turn}", Begun(1)), evidence(f"g{turn}", good))
+    before = folded(store.records.evidence(PARTITION))
+    _prune(store)
+    after = folded(store.records.evidence(PARTITION))
+    hold(after == before, f"old evidence has the same meaning, and not that of {after}")
+    hold(after.failures(AssetId("a"), digest("bad")) == 1, "content that failed long ago is quarantined")
+
+
+def _prune(store: Store) -> None:
     write: Prune | None = Prune(PARTITION, keep=1, before=NOW + _LONG)
     while write is not None:
         write = commit(store, write).rest
-    left = [rollout for rollout, _fact in _facts(store)]
-    hold(left == ["r2", "s1", "r2", "r4"], f"old rollouts are pruned, but not the last ones, and not {left}")
