@@ -1,4 +1,4 @@
-"""Calendars and freezes as times at which pushes may not start, for forecasts."""
+"""Calendars and freezes as times at which pushes may not start, for rollouts and forecasts."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ class Parts(msgspec.Struct, frozen=True):
         metrics: answers questions of checks about production.
         close_metrics: ends that.
         selections: target selections that are not Lehr's own.
-        calendars: reads when pushes may not start, for forecasts.
+        calendars: reads when pushes may not start.
     """
 
     listen: Callable[[CarryOut], Listener]

@@ -12,8 +12,9 @@ from lehr.model.asset import AssetId
 from lehr.model.evidence import RolloutCommand
 from lehr.rollouts.course import Course, Rollout
 from lehr.rollouts.members import Member, units_of
-from lehr.rollouts.plan import Step, taking_part_in
+from lehr.rollouts.plan import Step
 from lehr.rollouts.services import UNANSWERED
+from lehr.rollouts.taking_part import taking_part_in
 
 ENDING = (RolloutCommand.ABORT, RolloutCommand.ROLLBACK, RolloutCommand.RESTART)
 """Commands that end a rollout."""
@@ -59,7 +60,8 @@ def state_of(running: Rollout, step: Step) -> RolloutState:
         return RolloutState.RUNNING
     if running.paused is not None:
         return RolloutState.PAUSED
-    return RolloutState.HOLDING if step.hold not in ("", UNANSWERED) else RolloutState.RUNNING
+    goes_on = step.hold in ("", UNANSWERED) or step.opens_in is not None
+    return RolloutState.RUNNING if goes_on else RolloutState.HOLDING
 
 
 def is_blocked(course: Course, members: Sequence[Member], step: Step) -> bool:

@@ -13,9 +13,9 @@ from lehr.rollouts.course import Rollout
 from lehr.rollouts.forecast import ForecastInputs, UnitWork
 from lehr.rollouts.members import Member, Units, units_of
 from lehr.rollouts.observing import LONGEST_GAP
-from lehr.rollouts.plan import taking_part_in
 from lehr.rollouts.policy import RolloutPolicy
 from lehr.rollouts.push_samples import push_samples
+from lehr.rollouts.taking_part import taking_part_in
 from lehr.rollouts.validation_samples import Validated, validation_samples
 from lehr.sdk.calendars import PushTimes
 
@@ -64,7 +64,7 @@ def inputs_of(
         hold: as in `ForecastInputs`.
         check_time: called again and again; it may raise to end this.
     """
-    units = units_of(members)
+    units = units_of([replace(item, closed="") for item in members])  # `calendars` has when that ends
     since = min(max(0.0, now - rollout.looked_at), LONGEST_GAP * policy.validation.look_every)
     works = tuple(_works(rollout, units, asset_of, known.calendars, now, since, check_time))
     found = ForecastInputs(

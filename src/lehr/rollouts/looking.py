@@ -21,7 +21,8 @@ def looked(
     """How a unit is now, after it was looked at `since` seconds ago.
 
     Only time between two good looks is exposure, and of that no more than `longest`. Bad looks count once for
-    each regular look.
+    each regular look. Time in which a push waits for a calendar, a freeze or an alert does not bring the
+    deadline closer.
 
     Args:
         metrics: what was found at this look; None to keep what was found before.
@@ -34,7 +35,8 @@ def looked(
     exposed = before.exposure + (min(since, longest) if good and before.good else 0.0)
     bad = 0 if good else before.bad_in_a_row + (good is False and due)
     settled = settled_for(before, members, since)
-    return UnitLook(good, exposed, before.watched + since, bad, why, settled, found)
+    watched = before.watched + (0.0 if any(item.waits for item in members) else since)
+    return UnitLook(good, exposed, watched, bad, why, settled, found)
 
 
 def settled_for(before: UnitLook | None, members: Sequence[Member], since: float) -> float | None:

@@ -30,8 +30,12 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
         applied_since: when it was applied last, in wall-clock seconds; None for never.
         good: whether it is in order with what was applied; None while that is not known.
         why: it is not good.
+        adopted: whether production had the content already, so that no push was needed.
         busy: whether a push of it is, or may be, under way.
-        held: why it cannot be pushed now, such as a pin; empty if it can.
+        waits: whether its push waits for a calendar, a freeze or an alert.
+        held: the command or intent that keeps it from being pushed, such as a pin; empty for none.
+        closed: the calendar or freeze that does so now; empty for none.
+        closed_until: wall-clock seconds of when that ends; None if only a person ends it.
     """
 
     id: AssetId
@@ -50,8 +54,12 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     applied_since: float | None = None
     good: bool | None = None
     why: str = ""
+    adopted: bool = False
     busy: bool = False
+    waits: bool = False
     held: str = ""
+    closed: str = ""
+    closed_until: float | None = None
 
     @property
     def wants_newest(self) -> bool:
@@ -62,6 +70,11 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     def wants_target(self) -> bool:
         """Whether the rollout under way brings it other content, and intent still asks for other content."""
         return self.target is not None and self.target != self.released and self.wants_newest
+
+    @property
+    def barred(self) -> str:
+        """Why it cannot be pushed now; empty if it can."""
+        return self.held or self.closed
 
     @property
     def reached(self) -> bool:

@@ -23,14 +23,14 @@ from lehr.model.evidence import (
 )
 from lehr.model.release import ReleaseKind
 from lehr.rollouts.course import Course, Rollout, after
-from lehr.rollouts.looking import NEVER
 from lehr.rollouts.measuring import Findings
-from lehr.rollouts.members import Member, Units, common_labels, units_of
-from lehr.rollouts.observing import NOTHING_SEEN, Seen, any_updated, observe
+from lehr.rollouts.members import Member, Units, units_of
+from lehr.rollouts.observing import NOTHING_SEEN, Seen, observe
 from lehr.rollouts.policy import RolloutPolicy
 from lehr.rollouts.selection import Selection, select
 from lehr.rollouts.services import UNANSWERED, Answer, nothing, question_of
 from lehr.rollouts.story import in_words
+from lehr.rollouts.taking_part import taking_part_in
 from lehr.rollouts.units import Unit
 from lehr.rollouts.verdicts import Verdicts
 from lehr.sdk.target_selection import SelectionQuestion
@@ -54,6 +54,7 @@ class Step(msgspec.Struct, frozen=True):
         rollout: id of the rollout that the facts are about.
         withdrawn: ids of releases to withdraw.
         hold: why nothing further is updated until something changes; empty if that is not so.
+        opens_in: seconds until a calendar or freeze opens that holds what would be updated; None for none.
         selection: the answer of target selection, if it was asked.
         again_in: seconds after which time alone changes the answer; None if it does not.
         question: for the selection of the policy, if that is not one of Lehr's.
@@ -67,6 +68,7 @@ class Step(msgspec.Struct, frozen=True):
     hold: str = ""
     selection: Selection | None = None
     again_in: float | None = None
+    opens_in: float | None = None
     question: SelectionQuestion | None = None
     seen: Seen = NOTHING_SEEN
 
@@ -114,18 +116,28 @@ def plan(
         return Step(hold="pushes that began before the policy came into force are still under way")
     running = course.running
     if running is None:
-        return _begin(policy, course, members, newest, new_id)
+        return _begin(policy, course, members, newest, now, new_id)
     asked = _Asked(answer, findings, Verdicts() if verdicts is None else verdicts)
     return _Running(policy, course, running, members, newest, now, asked).step(since_look)
 
 
-def _begin(policy: RolloutPolicy, course: Course, members: Sequence[Member], newest: int, id: str) -> Step:
+def _opens_in(members: Iterable[Member], now: float) -> float | None:
+    """Seconds until time alone lets one of them be pushed; None if it does not."""
+    times = [item.closed_until for item in members if not item.held and item.closed_until is not None]
+    return min(times) - now if times else None
+
+
+def _begin(
+    policy: RolloutPolicy, course: Course, members: Sequence[Member], newest: int, now: float, id: str
+) -> Step:
     """Begin a rollout of the newest content, if some unit wants it and has not failed with it."""
     wanting = [item for item in members if item.wants_newest]
     if not wanting:
         return Step()
-    if all(item.held for item in wanting):
-        return Step(hold=f"{wanting[0].id} is {wanting[0].held}")
+    if all(item.barred for item in wanting):
+        opens_in = _opens_in(wanting, now)
+        hold = f"{wanting[0].id} is {wanting[0].barred}"
+        return Step(hold=hold, again_in=opens_in, opens_in=opens_in)
     failures = [course.failures(item.id, item.newest) for item in wanting]
     if all(failures):
         ended = None if course.last is None else course.last.ended
@@ -182,10 +194,24 @@ class _Running:
         self._course = after(self._course, self._id, fact, self._now)
 
     def _done(
-        self, hold: str = "", selection: Selection | None = None, again_in: float | None = None
+        self,
+        hold: str = "",
+        selection: Selection | None = None,
+        again_in: float | None = None,
+        opens_in: float | None = None,
     ) -> Step:
-        facts, grants, withdrawn = tuple(self._facts), tuple(self._grants), tuple(self._withdrawn)
-        return Step(self._id, facts, grants, withdrawn, hold, selection, again_in, self._question, self._seen)
+        return Step(
+            self._id,
+            tuple(self._facts),
+            tuple(self._grants),
+            tuple(self._withdrawn),
+            hold,
+            selection,
+            again_in,
+            opens_in,
+            self._question,
+            self._seen,
+        )
 
     def _end(self, how: RolloutEnd, why: str, quarantined: Mapping[AssetId, Digest] | None = None) -> Step:
         self._know(Ended(how, why, dict(quarantined or {})))
@@ -326,8 +352,10 @@ class _Running:
             self._release(chosen.update, chosen.wave)
         hold = chosen.hold or self._seen.late
         soaked_in = None if chosen.ask_again_at is None else chosen.ask_again_at - self._now
-        waits = [seconds for seconds in (look_in, soaked_in) if seconds is not None]
-        return self._done(hold, chosen, min(waits, default=None))
+        pending = [item for unit in taking_part if unit in chosen.others for item in self._units[unit]]
+        opens_in = _opens_in(pending, self._now)
+        waits = [seconds for seconds in (look_in, soaked_in, opens_in) if seconds is not None]
+        return self._done(hold, chosen, min(waits, default=None), opens_in)
 
     def _selection(self, units: Sequence[Unit]) -> Selection:
         """The units to update now. No selection but Lehr's own is trusted to keep the limits."""
@@ -371,32 +399,3 @@ class _Running:
         self._withdrawn += [item.release for item in members if item.release and not item.reached]
         had = {item.id: item.released_at if item.reached else item.applied_at for item in members}
         self._know(Updated(units, had, wave))
-
-
-def taking_part_in(rollout: Rollout, units: Units, now: float) -> dict[str, Unit]:
-    """The units that have the content of a rollout, and those that are still to get it.
-
-    Deadlines count the time for which units were watched: clocks jump, and processes stop.
-
-    Args:
-        now: wall-clock seconds.
-    """
-    found = {}
-    for id, members in units.items():
-        updated = rollout.updated.get(id) if any_updated(rollout, members) else None
-        wanted = updated is not None or any(item.wants_target for item in members)
-        if id in rollout.went_back or not wanted:
-            continue
-        look, promoted = rollout.looks.get(id, NEVER), id in rollout.promoted
-        since = None if updated is None else max(0.0, min(updated, now - look.watched))
-        found[id] = Unit(
-            id=id,
-            labels=common_labels(members),
-            updated_at=since,
-            validated_at=rollout.validated.get(id),
-            exposure_seconds=float("inf") if promoted else look.exposure,
-            paused_seconds=0.0 if since is None else max(0.0, now - since - look.watched),
-            held="; ".join(f"{item.id} is {item.held}" for item in members if item.held),
-            new=all(item.applied is None for item in members),
-        )
-    return found

@@ -198,7 +198,8 @@ def status_of(
     step = _decided(policy, course, members, newest, now)
     running = course.running
     if running is None:
-        return _without(policy, course, members, step, newest, past)
+        found = _without(policy, course, members, step, newest, past)
+        return found if step.opens_in is None else replace(found, until=now + step.opens_in)
     shown = _decided(policy, replace(course, last=_unheld(running)), members, newest, now)
     units = _units(policy, running, members, shown)
     selection = shown.selection
@@ -206,6 +207,8 @@ def status_of(
     state = state_of(running, step)
     waits_for, unblock = _waiting(policy, running, units, step)
     until = None if selection is None or state is not RolloutState.RUNNING else selection.ask_again_at
+    if until is None and state is RolloutState.RUNNING and step.opens_in is not None:
+        until = now + step.opens_in
     return RolloutStatus(
         policy=policy.id,
         state=state,
@@ -307,7 +310,7 @@ def _unit(id: str, members: list[Member], policy: Policy, running: Rollout, show
         return _updated(id, members, policy, running, shown)
     if not any(item.wants_target for item in members):
         return None
-    held = "; ".join(f"{item.id} is {item.held}" for item in members if item.held)
+    held = "; ".join(f"{item.id} is {item.barred}" for item in members if item.barred)
     if held:
         return UnitStatus(id=id, assets=assets, state=UnitState.HELD, why=held)
     selection = shown.selection
@@ -368,6 +371,8 @@ def _waiting(policy: Policy, running: Rollout, units: Sequence[UnitStatus], step
     by = policy.payload.selected_by
     if by is not None and step.hold == UNANSWERED:
         return f"the selection {by.service}; the log of `lehr run` has why it has no answer", ""
+    if step.hold and step.opens_in is not None:
+        return step.hold, ""
     if step.hold:
         return f"a person: {step.hold}", _unhold(policy, step)
     return _next(policy, running, units, step), ""

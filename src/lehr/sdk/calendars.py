@@ -1,4 +1,4 @@
-"""Times at which pushes may not start, for forecasts. Before each push, checks decide."""
+"""Times at which pushes may not start, for rollouts and forecasts. Before each push, checks decide."""
 
 from __future__ import annotations
 

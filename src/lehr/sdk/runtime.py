@@ -29,7 +29,7 @@ class Runtime(msgspec.Struct, frozen=True):
             selected one depends on them.
         metrics: answers questions of checks about production.
         selections: target selections that are not Lehr's own.
-        calendars: reads when pushes may not start, for forecasts.
+        calendars: reads when pushes may not start.
     """
 
     partition: Partition

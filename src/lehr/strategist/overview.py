@@ -20,7 +20,6 @@ from lehr.rollouts.figures import RolloutState
 from lehr.rollouts.forecast import Forecast
 from lehr.rollouts.forecast_inputs import as_if_begun, as_if_changed
 from lehr.rollouts.members import units_of
-from lehr.rollouts.plan import taking_part_in
 from lehr.rollouts.policy import Policy
 from lehr.rollouts.status import (
     PastRollout,
@@ -30,6 +29,7 @@ from lehr.rollouts.status import (
     status_of,
     unusable,
 )
+from lehr.rollouts.taking_part import taking_part_in
 from lehr.rollouts.validation_samples import validated_in
 from lehr.sdk.calendars import Calendars
 from lehr.sdk.store import Records, Store
@@ -76,13 +76,20 @@ class Rollouts:
     """The rollouts of all policies in force, at one moment."""
 
     def __init__(
-        self, store: Store, registry: Registry, incarnation: Incarnation, partition: Partition, now: float
+        self,
+        store: Store,
+        registry: Registry,
+        incarnation: Incarnation,
+        partition: Partition,
+        now: float,
+        calendars: Calendars,
     ) -> None:
         """Reads the store. Blocks.
 
         Args:
             incarnation: the newest.
             now: wall-clock seconds.
+            calendars: reads when pushes may not start.
 
         Raises:
             LehrError: the store cannot be read.
@@ -91,7 +98,8 @@ class Rollouts:
         self._records = store.records
         self._registry = registry
         self._governance: Governance = load(store, registry, incarnation, now)
-        self._roster = Roster(store, registry, partition)
+        self._roster = Roster(store, registry, partition, calendars)
+        self._calendars = calendars
         self._evidence = evidence_by_policy(store.records, partition)
 
     @property
@@ -126,13 +134,10 @@ class Rollouts:
             raise LehrError(f"there is no rollout policy {policy}", code="ROL131", why=known)
         raise LehrError("name a rollout policy", code="ROL133", why=known)
 
-    def forecast(
-        self, policy: str | None, calendars: Calendars, *, every_unit: bool = False
-    ) -> RolloutForecast:
+    def forecast(self, policy: str | None, *, every_unit: bool = False) -> RolloutForecast:
         """The forecast of a policy's rollout: the one under way, or that of the newest content.
 
         Args:
-            calendars: reads when pushes may not start.
             every_unit: forecast a rollout of new content of every unit, which begins now.
 
         Raises:
@@ -140,7 +145,7 @@ class Rollouts:
         """
         status = self.of(policy)
         chosen = next(item for item in self._governance.policies.items if item.id == status.policy)
-        return self._forecast(chosen, status, calendars, every_unit=every_unit)
+        return self._forecast(chosen, status, every_unit=every_unit)
 
     def awaited_by(self, asset: Asset) -> AwaitedRelease | None:
         """The release that an asset waits for; None for an asset that releases do not govern."""
@@ -152,9 +157,7 @@ class Rollouts:
         unit = None if status is None else status.unit_of(asset.id)
         return AwaitedRelease(asset.id, released.release, status, unit)
 
-    def _forecast(
-        self, policy: Policy, status: RolloutStatus, calendars: Calendars, *, every_unit: bool
-    ) -> RolloutForecast:
+    def _forecast(self, policy: Policy, status: RolloutStatus, *, every_unit: bool) -> RolloutForecast:
         by, governance = policy.payload.selected_by, self._governance
         if by is not None:
             raise LehrError(
@@ -185,7 +188,7 @@ class Rollouts:
                 self._roster.contents,
                 self._records,
                 validated_in(evidence),
-                calendars(self._registry, governance.assets),
+                self._calendars(self._registry, governance.assets),
                 self._now,
                 hold="" if every_unit else _hold(status),
             )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -15,14 +15,16 @@ from lehr.model.asset import Asset, AssetId, AssetKey, Partition
 from lehr.model.control import Control, ControlKind
 from lehr.model.decision import Status
 from lehr.model.diff import Goal
-from lehr.model.operation import Result
+from lehr.model.operation import LedgerEntry, Result
 from lehr.model.reason import Reason
 from lehr.model.release import NO_RELEASES, Releases
 from lehr.model.types import Registry, addon_names
 from lehr.rollouts.course import Rollout
 from lehr.rollouts.members import Member
 from lehr.rollouts.policy import Policy
+from lehr.sdk.calendars import Calendars, PushTimes, no_calendars
 from lehr.sdk.store import PrunedError, Store
+from lehr.strategist.closed_times import Closed, ClosedTimes
 from lehr.strategist.contents import Content, Contents
 from lehr.strategist.group import Group
 
@@ -30,6 +32,9 @@ _BAD = frozenset(
     {Reason.DIFF_STALLED, Reason.PUSH_FAILED, Reason.PUSH_STALLED, Reason.PUSHED_STILL_DIFFERENT}
 )
 """Reasons for which content is not good. For all others, whether it is good is not known."""
+
+_WAITING = frozenset({Reason.FROZEN, Reason.MONITOR_HOLDS, Reason.MONITOR_UNKNOWN, Reason.OUTSIDE_WINDOW})
+"""Reasons for which a push waits that have nothing to do with its content."""
 
 _HOLDING = {ControlKind.PAUSE: "paused", ControlKind.FREEZE: "frozen", ControlKind.PIN: "pinned"}
 
@@ -56,12 +61,14 @@ class _Moment(NamedTuple):
     Attributes:
         target: the incarnation that the rollout brings; 0 if none is under way, or it is pruned.
         now: wall-clock seconds.
+        closed: the calendars and freezes that are closed now.
     """
 
     rollout: Rollout | None
     target: int
     governance: Governance
     now: float
+    closed: ClosedTimes
 
 
 class Roster:
@@ -71,9 +78,19 @@ class Roster:
     step takes as long as what changes, however many assets are governed.
     """
 
-    def __init__(self, store: Store, registry: Registry, partition: Partition) -> None:
+    def __init__(
+        self, store: Store, registry: Registry, partition: Partition, calendars: Calendars = no_calendars
+    ) -> None:
+        """Read from `store`.
+
+        Args:
+            calendars: reads when pushes may not start.
+        """
         self._store = store
+        self._registry = registry
         self._partition = partition
+        self._calendars = calendars
+        self._times: Sequence[PushTimes] = ()
         self.contents = Contents(store, registry, partition)
         self._sequence = 0
         self._governance = Digest("")
@@ -151,6 +168,7 @@ class Roster:
         self._places.clear()
         self._readers.clear()
         self._groups.clear()
+        self._times = self._calendars(self._registry, governance.assets)
         self.contents.forget_all()
         if governance.policies:
             for asset in self._store.intent.assets(self._partition, governance.sequence):
@@ -211,11 +229,12 @@ class Roster:
     # --- how they are -----------------------------------------------------------------------
 
     def _moment(self, rollout: Rollout | None, governance: Governance, now: float) -> _Moment:
+        target = 0 if rollout is None else rollout.target
         try:
-            self._store.intent.require_kept(self._partition, 0 if rollout is None else rollout.target)
+            self._store.intent.require_kept(self._partition, target)
         except PrunedError:
-            return _Moment(rollout, 0, governance, now)
-        return _Moment(rollout, 0 if rollout is None else rollout.target, governance, now)
+            target = 0
+        return _Moment(rollout, target, governance, now, ClosedTimes(self._times, now))
 
     def _current(self, member: Member, moment: _Moment) -> Member:
         """A member as a step needs it."""
@@ -243,16 +262,18 @@ class Roster:
         applied_at = 0 if entry is None or entry.goal is not Goal.PRESENT else entry.content
         released = member.released is not None and member.released_at == applied_at
         applied = member.released if released else self._key(member.id, applied_at)
-        good, why, busy = None, "", False
+        good, why, busy, waits = None, "", False, False
         if standing is not None:
             condition = standing.condition
             good = _is_good(condition.status, condition.reason)
             busy = condition.status in _BUSY
+            waits = condition.status is Status.WAITING and condition.reason in _WAITING
             why = "" if good else f"{condition.status} {condition.reason}: {condition.message}"
             if condition.status is Status.TURNED_DOWN and self._leaves(member.id, member.released_at):
                 applied = member.released
         if not busy and applied != member.released and (failed := self._failed(member)):
             good, why = False, failed
+        closed = self._closed(member.id, moment)
         had = {} if moment.rollout is None else moment.rollout.before
         return replace(
             member,
@@ -264,8 +285,12 @@ class Roster:
             applied_since=entry.at if entry is not None and applied is not None else None,
             good=good,
             why=why,
+            adopted=entry is not None and self._is_adopted(member, entry),
             busy=busy,
+            waits=waits,
             held=self._held(member.id, moment),
+            closed="" if closed is None else closed.why,
+            closed_until=None if closed is None else closed.until,
         )
 
     def _leaves(self, id: AssetId, sequence: int) -> bool:
@@ -276,6 +301,13 @@ class Roster:
     def _key(self, id: AssetId, sequence: int) -> Digest | None:
         found = self.content(id, sequence)
         return None if found is None else found.key
+
+    def _is_adopted(self, member: Member, entry: LedgerEntry) -> bool:
+        """Whether production had what the member is released to without any push of it."""
+        if entry.operation is not None or self._key(member.id, entry.content) != member.released:
+            return False
+        pushes = self._store.records.operations(self._partition, member.id, 1)
+        return all(self._key(member.id, push.content) != member.released for push in pushes)
 
     def _failed(self, member: Member) -> str:
         """Why the last push of the content that a member is released to failed; empty if none has.
@@ -299,6 +331,11 @@ class Roster:
         if (observed := governance.observe(asset)) is not None:
             return f"only observed: {observed}"
         return next(_reasons(controls, asset), "")
+
+    def _closed(self, id: AssetId, moment: _Moment) -> Closed | None:
+        """The calendar or freeze that keeps an asset from being pushed now; None for none."""
+        asset = self.contents.asset(id, moment.governance.sequence) if moment.closed else None
+        return None if asset is None else moment.closed.holding(asset, moment.governance)
 
 
 def _reasons(controls: Iterable[Control], asset: Asset) -> Iterator[str]:

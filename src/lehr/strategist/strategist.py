@@ -53,7 +53,7 @@ class Strategist:
         self._runtime = runtime
         self._committer = committer
         self._enforcer = enforcer
-        self._roster = Roster(runtime.store, runtime.registry, runtime.partition)
+        self._roster = Roster(runtime.store, runtime.registry, runtime.partition, runtime.calendars)
         self._courses = Courses()
         self._forecasts = ForecastKeeper(runtime, self._roster.contents)
         self.figures: dict[AssetId, RolloutFigures] = {}

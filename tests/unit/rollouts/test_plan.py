@@ -184,6 +184,24 @@ def test_the_deadline_of_a_wave_counts_the_time_that_somebody_watched() -> None:
         assert "within the deadline" in step(late, pending, waiting("b"), rules=rules, now=now).hold, now
 
 
+def test_time_until_a_window_opens_brings_no_deadline_closer() -> None:
+    course = canary(Looked({"a": UnitLook(None, 0.0, 3590.0)}))
+    closed = updated("a", applied=OLD, good=None, why="Waiting OutsideWindow", waits=True)
+    for since in (20.0, 100.0):
+        found = step(course, closed, waiting("b"), since_look=since)
+        assert not found.hold
+    late = replace(closed, waits=False)
+    assert "a is not good after 3600 s" in step(course, late, waiting("b"), since_look=20.0).hold
+
+
+def test_what_production_had_already_needs_no_soak() -> None:
+    course = canary(Looked({"a": UnitLook(True)}), Validated(("a",)))
+    pushed = step(course, updated("a"), waiting("b"), since_look=1.0)
+    assert not pushed.grants
+    found = step(course, updated("a", adopted=True), waiting("b"), since_look=1.0)
+    assert found.grants == (Grant(AssetId("b"), 2, ReleaseKind.FORWARD),)
+
+
 def test_a_bad_look_pauses_exposure_and_does_not_void_it() -> None:
     good, bad = updated("a"), updated("a", good=False, why="no answer")
     first = looked(UnitLook(True, 12.0, 12.0), [bad], 10.0, 20.0, due=True)

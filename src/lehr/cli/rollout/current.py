@@ -20,7 +20,7 @@ def rollouts_of(reading: Reading) -> Rollouts | None:
     if newest is None:
         return None
     registry = wiring.registry_of(reading.store, reading.partition)
-    return Rollouts(reading.store, registry, newest, reading.partition, reading.now)
+    return Rollouts(reading.store, registry, newest, reading.partition, reading.now, wiring.calendars)
 
 
 def status_of(reading: Reading, policy: str | None) -> RolloutStatus:
@@ -38,7 +38,7 @@ def forecast_of(reading: Reading, policy: str | None, *, every_unit: bool) -> Ro
     Raises:
         LehrError: as `lehr.strategist.overview.Rollouts.forecast`.
     """
-    return _require(rollouts_of(reading)).forecast(policy, wiring.calendars, every_unit=every_unit)
+    return _require(rollouts_of(reading)).forecast(policy, every_unit=every_unit)
 
 
 def _require(rollouts: Rollouts | None) -> Rollouts:

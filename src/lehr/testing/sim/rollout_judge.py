@@ -40,12 +40,14 @@ class _Rollout(msgspec.Struct):
     Attributes:
         updated: units that have the content, in the order in which they got it.
         proven: when each of them was first seen in order with the target's content.
+        adopted: those of them that had it already, without a push.
     """
 
     policy: str
     target: int
     updated: dict[str, None] = msgspec.field(default_factory=dict)
     proven: dict[str, float] = msgspec.field(default_factory=dict)
+    adopted: set[str] = msgspec.field(default_factory=set)
     released: set[str] = msgspec.field(default_factory=set)
     promoted: set[str] = msgspec.field(default_factory=set)
     over: bool = False
@@ -73,6 +75,11 @@ class RolloutJudge:
         self._rollouts: dict[str, _Rollout] = {}
         self._good: set[str] = set()
         self._applied: dict[str, set[int]] = {}
+        self._pushed: dict[str, int] = {}
+
+    def pushed(self, id: str, content: int) -> None:
+        """A push of an asset's content of an incarnation begins."""
+        self._pushed[id] = content
 
     def members(self, policy: str) -> list[str]:
         """The assets that a policy governs in the newest incarnation."""
@@ -156,11 +163,21 @@ class RolloutJudge:
         for unit in units:
             if any(self._is_proven(view.members(unit), rollout) for view in views):
                 rollout.proven[unit] = self._monotonic()
+                if any(self._is_adopted(view.members(unit), rollout) for view in views):
+                    rollout.adopted.add(unit)
 
     def _is_proven(self, members: Collection[str], rollout: _Rollout) -> bool:
         """Whether members of a unit are in order, and those of them that got the content have it."""
         return any(id in rollout.released for id in members) and all(
             self._is_good(id, rollout) for id in members
+        )
+
+    def _is_adopted(self, members: Collection[str], rollout: _Rollout) -> bool:
+        """Whether production had the content of all of a unit's members that it was released to."""
+        released = [id for id in members if id in rollout.released]
+        return all(
+            id not in self._pushed or not self._alike.at(id, self._pushed[id], rollout.target)
+            for id in released
         )
 
     def _is_good(self, id: str, rollout: _Rollout) -> bool:
@@ -227,7 +244,7 @@ class RolloutJudge:
             since = rollout.proven.get(unit)
             soaked = 0.0 if since is None else self._monotonic() - since
             late = since is None or soaked < first.get("soak_seconds", 0.0) - _ROUNDING
-            if late and unit not in rollout.promoted:
+            if late and unit not in rollout.promoted | rollout.adopted:
                 self._broken("I10", f"{', '.join(new)} follow {unit} after {soaked:.1f} s")
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
+from lehr.checks.push_times import push_times
 from lehr.control.messages import AnyRequest, CommandRollout, ReleaseToIntent, Retry
 from lehr.model.asset import AssetId
 from lehr.model.evidence import RolloutCommand
@@ -73,7 +74,8 @@ def status_of(harness: RandomHarness, policy: AssetId) -> RolloutStatus | None:
     if newest is None or policy not in harness.witness.payloads(ROLLOUT_POLICY):
         return None
     store: Any = harness.process.store.read_from
-    rollouts = Rollouts(store, harness.registry, newest.header, PARTITION, harness.clock.now())
+    now = harness.clock.now()
+    rollouts = Rollouts(store, harness.registry, newest.header, PARTITION, now, push_times)
     return rollouts.of(policy)
 
 

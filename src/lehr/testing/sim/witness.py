@@ -175,6 +175,7 @@ class Witness(WitnessedState):
         if not same:
             self.broken("I1", f"push of {target.id} to another target than was admitted")
         self._begun.add(operation.id)
+        self.rollouts.pushed(target.id, operation.content)
 
     def broken(self, rule: str, what: str) -> None:
         """Report that `rule` is broken."""
