@@ -153,7 +153,7 @@ class ReleaseJudge:
 
 
 def content_of(asset: Asset | None) -> Any:
-    """What of an asset is content, as plain data; None for none."""
+    """The content of an asset, as plain data; None for none."""
     if asset is None:
         return None
     document = asset.document()

@@ -61,7 +61,7 @@ async def _command(harness: RandomHarness, request: AnyRequest) -> None:
 
 
 async def _let_others_go(harness: RandomHarness, policy: AssetId) -> None:
-    """What releases still hold, and the policy does not select, follows intent again: others wait for it."""
+    """Let assets follow intent again that releases still hold and the policy does not select."""
     own = harness.witness.rollouts.members(policy)
     others = [id for id in harness.witness.releases.ids() if id not in own]
     if others:
