@@ -8,13 +8,12 @@ from typing import Any
 from lehr.demo.shakespeare.metrics import SOURCE
 from lehr.demo.shakespeare.serving_scenes import SPEAKER
 from lehr.demo.shakespeare.stage import FRONTEND, LIMITS, SCHEMA, ShakespeareStage
-from lehr.model.reason import Reason
 
 POLICY = "waves/frontend"
 
 _FILE = "assets/waves.yaml"
 _JOB, _OTHER_JOB = "frontend/us/job", "frontend/eu/job"
-_CLOSED = Reason.OUTSIDE_WINDOW
+_CLOSED = "held by calendars/frontend until"
 _SOON = 60.0  # seconds in which a canary that fails three of ten requests should be found
 
 
@@ -62,10 +61,11 @@ async def waves(stage: ShakespeareStage) -> None:
         )
         await stage.commit("No pushes today", stage.closed_today())
         await stage.until("us is found to be good", lambda: _is_good(stage, "us"))
-        await stage.until("eu waits for the calendar", lambda: stage.status(_OTHER_JOB)[1] == _CLOSED)
-        await stage.lehr("rollout", "show", POLICY)
+        await stage.until("eu waits for the calendar", lambda: _shows(stage, _CLOSED))
+        answer = await stage.lehr("rollout", "show", POLICY)
+        stage.check(_CLOSED in answer, "`lehr rollout show` shows until when the calendar holds eu")
         answer = await stage.lehr("why", _OTHER_JOB)
-        stage.check("calendars/frontend is closed until" in answer, "`lehr why` shows until when eu waits")
+        stage.check(POLICY in answer, "`lehr why` names the rollout")
         stage.check(await stage.serving("eu", 3, "v1"), "eu still serves v1")
         await stage.commit("Pushes again", {LIMITS: opened})
         await stage.until("eu serves v4", lambda: stage.serving("eu", 3, "v4"))
@@ -118,6 +118,11 @@ async def _is_good(stage: ShakespeareStage, unit: str) -> bool:
     found = json.loads(await stage.lehr("rollout", "history", POLICY, "-o", "json", show=False))
     facts = [item["fact"] for item in found if item["rollout"] == found[0]["rollout"]]
     return any(fact["fact"] == "validated" and unit in fact["units"] for fact in facts)
+
+
+async def _shows(stage: ShakespeareStage, words: str) -> bool:
+    """Whether `lehr rollout show` has these words."""
+    return words in await stage.lehr("rollout", "show", POLICY, show=False)
 
 
 async def _free(stage: ShakespeareStage) -> None:
