@@ -24,6 +24,11 @@ FIGURES = [
             "http_list_10000",
         ],
     ),
+    (
+        "why",
+        "2000",
+        [*["root_causes"] * 3, "http_why_p50", "http_why_p99", "http_causes"],
+    ),
     ("watch", "5", ["all_have_all"]),
     ("informer", "200", ["updates", "memory_per_100000"]),
 ]
