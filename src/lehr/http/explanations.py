@@ -152,8 +152,9 @@ def _rollouts_of(question: Question, reading: Reading) -> Rollouts | None:
     newest = reading.newest()
     if newest is None:
         return None
-    registry = question.installation.types(question.store, reading.partition, newest.sequence)
-    return Rollouts(question.store, registry, newest, reading.partition, reading.now)
+    installation = question.installation
+    registry = installation.types(question.store, reading.partition, newest.sequence)
+    return Rollouts(question.store, registry, newest, reading.partition, reading.now, installation.calendars)
 
 
 @EXPLANATIONS.answered_by(

@@ -17,6 +17,7 @@ from lehr.query.asset_pages import Sieve
 from lehr.query.joined import History
 from lehr.query.partition_view import Inert, Reading, choose_partition
 from lehr.query.run_state import RunState
+from lehr.sdk.calendars import Calendars, no_calendars
 from lehr.sdk.store import Store
 
 PartitionName = Annotated[str, Meta(description="Name of the partition.", max_length=63)]
@@ -52,11 +53,13 @@ class Installation(NamedTuple):
         inert: of a partition, the assets that have no production.
         types: of an incarnation, by its sequence: those that it declares, and those installed.
         history: what incarnations were made from.
+        calendars: reads when pushes may not start.
     """
 
     inert: Callable[[Store, Partition], Inert]
     types: Callable[[Store, Partition, int], Registry]
     history: History
+    calendars: Calendars = no_calendars
 
 
 class Question(NamedTuple):

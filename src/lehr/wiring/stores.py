@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lehr.wiring.deployment import STATE_FILE, Deployment
-from lehr.wiring.installed import known_types, protected
+from lehr.wiring.installed import calendars, known_types, protected
 
 if TYPE_CHECKING:
     from lehr.http.questions import Installation
@@ -144,7 +144,7 @@ def installation(state: Path) -> Installation:
     from lehr.http.questions import Installation
     from lehr.sources.past import past_revision
 
-    return Installation(inert_in, registry_of, lambda revision: past_revision(state, revision))
+    return Installation(inert_in, registry_of, lambda revision: past_revision(state, revision), calendars)
 
 
 def registry_of(store: Store, partition: Partition, sequence: int | None = None) -> Registry:
