@@ -21,7 +21,6 @@ _NOT_CHECKED = {
 _ALLOWED: dict[tuple[str, str], str] = {}
 """Path and the line's beginning or words of it: why this hit is right."""
 _ALLOWED_IN_SOURCE = {
-    ("cli/explanation_text.py", r'"says": '): "a field of `lehr why --json`",
     ("http/resources.py", r'"(/v1/partitions/{partition}/)?standing"'): "an address of the HTTP API",
     (r"store/sql/.*\.py", r"\bstanding\b"): "a table of the store",
     ("testing/sim/examples/hello.py", "nobody reads it"): "people read notices",
