@@ -6,22 +6,27 @@ import json
 import re
 from pathlib import Path
 
+import pytest
+
 from tests.docs.test_tutorials import run
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "how-to" / "forecast-a-rollout.md").read_text()
 
-# People take longer to read on than a rollout takes to begin and to be looked at.
+# People take longer to read on than a rollout takes to begin, and a slow machine longer than a short soak.
 _SHOWN = re.compile(r"^lehr rollout show$", re.MULTILINE)
-_BEGUN = re.compile(r"^(git commit -qam .* && lehr sync)$", re.MULTILINE)
+_WHEN_KEPT = (
+    "until lehr rollout show | grep -q 'forecast when it began'; do sleep 0.2; done\nlehr rollout show"
+)
+_BEGUN = re.compile(r"^(git commit -qam \"Serve version 2.* && lehr sync)$", re.MULTILINE)
+_FIRST = r"\1\nuntil lehr rollout history | grep forecast; do sleep 0.2; done"
 
 
+@pytest.mark.timeout(180)
 def test_the_guide_works_as_it_stands(tmp_path: Path) -> None:
     folder = tmp_path / "work"
     folder.mkdir()
-    patient = _BEGUN.sub(
-        r"\1\nuntil lehr rollout history | grep 'forecast\\|expected'; do sleep 0.2; done", PAGE
-    )
-    patient = _SHOWN.sub("sleep 1; lehr rollout show", patient)
+    patient = _SHOWN.sub(_WHEN_KEPT, _BEGUN.sub(_FIRST, PAGE), count=1)
+    patient = patient.replace("soak_seconds: 4", "soak_seconds: 8")
     output = run(patient, folder)
     for block in re.findall(r"^```text\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL):
         for line in block.splitlines():
