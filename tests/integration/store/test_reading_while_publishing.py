@@ -11,12 +11,14 @@ from lehr.store.sqlite import SqliteStore
 from lehr.testing.conformance.store.subject import PARTITION, THING, asset, published
 
 
+@pytest.mark.parametrize("alone", [False, True])
 @pytest.mark.parametrize("types", [None, [THING]])
 @pytest.mark.parametrize("statement", range(4))
 def test_an_incarnation_is_read_whole_whatever_is_published_meanwhile(
-    tmp_path: Path, types: Sequence[str] | None, statement: int
+    tmp_path: Path, types: Sequence[str] | None, statement: int, alone: bool
 ) -> None:
-    writer, store = SqliteStore(tmp_path / "state"), SqliteStore(tmp_path / "state", read_only=True)
+    writer = SqliteStore(tmp_path / "state", alone=alone)
+    store = SqliteStore(tmp_path / "state", read_only=True, alone=alone)
     published(writer, 0, asset("a", "1"), asset("b", "1"))
     seen: list[str] = []
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -18,7 +19,8 @@ from lehr.store.sql.partitions import write_partition
 from lehr.store.sql.session import Session
 from lehr.store.sql.tables import IMPORTED, INCARNATION, PRUNED
 
-_decode = msgspec.json.Decoder(Incarnation).decode
+# The newest is read again and again, and only its row can have changed, which is verified.
+_decode = functools.lru_cache(64)(msgspec.json.Decoder(Incarnation).decode)
 
 _FIND = f"SELECT {INCARNATION.names()} FROM incarnation WHERE partition = ? AND sequence = ?"  # noqa: S608
 _FIND_NEWEST = (

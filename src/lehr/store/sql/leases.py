@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 from lehr.model.asset import Partition
 from lehr.model.lease import WHOLE, Lease
 from lehr.model.reason import Reason
@@ -65,13 +67,17 @@ def lease(db: Session, partition: Partition, share: int = WHOLE) -> Lease:
 
 def _at(db: Session, partition: Partition, share: int, at: float) -> tuple[Lease, float]:
     """The newest lease of a share, and the time, in one round trip."""
-    query = (
-        f"SELECT clock.now, {LEASE.names('lease')} FROM (SELECT {db.now()} AS now) clock"  # noqa: S608
-        " LEFT JOIN lease ON lease.partition = :partition AND lease.share = :share"
-    )
-    now, *row = db.execute(query, {"at": at, "partition": partition, "share": share}).fetchone()
+    now, *row = db.execute(_find_at(db.now()), {"at": at, "partition": partition, "share": share}).fetchone()
     found = Lease(partition, share) if row[0] is None else Lease(*LEASE.read(tuple(row)))
     return found, now
+
+
+@functools.cache
+def _find_at(now: str) -> str:
+    return (
+        f"SELECT clock.now, {LEASE.names('lease')} FROM (SELECT {now} AS now) clock"  # noqa: S608
+        " LEFT JOIN lease ON lease.partition = :partition AND lease.share = :share"
+    )
 
 
 def _write(db: Session, found: Lease) -> None:

@@ -17,7 +17,7 @@ from lehr.store.sql.record_queries import SqlRecords
 from lehr.store.sqlite import publication
 from lehr.store.sqlite.buckets import Buckets
 from lehr.store.sqlite.checkpoints import Checkpoints
-from lehr.store.sqlite.connection import connect, translated
+from lehr.store.sqlite.connection import Translated, connect
 from lehr.store.sqlite.intent import SqliteIntent
 from lehr.store.sqlite.readers import Readers
 
@@ -34,22 +34,26 @@ class SqliteStore:
     Reads may run in any thread; `commit` may run in another, but in one thread at a time.
     """
 
-    def __init__(self, path: Path, *, read_only: bool = False, background: bool = False) -> None:
+    def __init__(
+        self, path: Path, *, read_only: bool = False, background: bool = False, alone: bool = False
+    ) -> None:
         """Open `path`; unless `read_only`, create it if it is missing.
 
         Args:
             background: make checkpoints in a thread, so that no commit waits for one.
+            alone: no other process opens the file while this store does.
 
         Raises:
             TransientError, StalledError: see `connect`.
         """
         self._path = path
+        self._alone = alone
         self._checkpoints: Checkpoints | None = None
         buckets = Buckets()
         self._carriers = carriers(lambda db, write: publication.publish(buckets, db, write))
         with contextlib.ExitStack() as opened:
-            self._writer = None if read_only else opened.enter_context(closing(connect(path)))
-            self._readers = opened.enter_context(closing(Readers(path)))
+            self._writer = None if read_only else opened.enter_context(closing(connect(path, alone=alone)))
+            self._readers = opened.enter_context(closing(Readers(path, alone=alone)))
             if self._writer is not None and background:
                 self._checkpoints = opened.enter_context(closing(Checkpoints(path, self._writer)))
             self._opened = opened.pop_all()
@@ -60,7 +64,7 @@ class SqliteStore:
         db = self._writer
         if db is None:
             raise StalledError(f"state file {self._path} was opened read-only", code="STO139")
-        with translated(self._path):
+        with Translated(self._path):
             if self._checkpoints is not None:
                 self._checkpoints.before_commit()
             db.begin()
@@ -85,9 +89,9 @@ class SqliteStore:
         # Few commands check, and start-up time counts.
         from lehr.store.sql.check import check, rows  # noqa: PLC0415
 
-        with translated(self._path):
+        with Translated(self._path):
             # A connection of its own, so that all reads are from one snapshot, despite concurrent writes.
-            db = connect(self._path, read_only=True)
+            db = connect(self._path, read_only=True, alone=self._alone)
         # A text that is not UTF-8 is damage of its row only; the others can still be checked.
         db.text_factory = lambda text: text.decode("utf-8", "surrogateescape")
         with closing(db):

@@ -58,7 +58,7 @@ class SimulatedStore:
     def __init__(self, path: Path, committed: Committed) -> None:
         """`committed` is called with everything that has become durable."""
         self._path = path
-        self._store = SqliteStore(path)
+        self._store = SqliteStore(path, alone=True)
         assert self._store._writer is not None
         self._store._writer.execute("PRAGMA busy_timeout = 0")  # others wait with this one
         self._committed = committed
@@ -242,7 +242,7 @@ def _copied(path: Path) -> SqliteStore:
         Path(f"{copy}{suffix}").unlink(missing_ok=True)
     for suffix in ("", "-wal"):
         shutil.copyfile(f"{path}{suffix}", f"{copy}{suffix}")
-    return SqliteStore(copy, read_only=True)
+    return SqliteStore(copy, read_only=True, alone=True)
 
 
 def _takes_lease(writes: Sequence[Write]) -> bool:
