@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import datetime as dt
 import difflib
+import functools
 import zoneinfo
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
@@ -103,14 +104,13 @@ class Calendar(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 "a calendar without windows, closed times, holidays and ical never closes: "
                 "add one of them, or use a lehr.Freeze"
             )
-        weekly = [span for item in self.closed if (span := item.span()) is not None]
-        if not complement([*complement(self._open_spans()), *weekly]):
+        if not _ever_opens(self.windows, self.closed):
             raise ValueError("the closed times cover every window: use a lehr.Freeze to stop pushes")
 
     def times(self) -> list[ClosedTimes]:
         """When it is closed."""
         zone = zone_of(self.timezone)
-        windows = [OutsideWeekly(Weekly(zone, self._open_spans()))] if self.windows else []
+        windows = [OutsideWeekly(Weekly(zone, _open_spans(self.windows)))] if self.windows else []
         holidays = [self.holidays.times(zone)] if self.holidays else []
         file, outside = self.ical_file(), self.events == "open"
         events = [EventTimes(file.text or "", zone, outside=outside)] if file else []
@@ -121,8 +121,15 @@ class Calendar(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         assert not isinstance(self.ical, str)
         return self.ical
 
-    def _open_spans(self) -> list[Span]:
-        return [span for window in self.windows for span in window.spans()] or [(0, WEEK)]
+
+def _open_spans(windows: tuple[Window, ...]) -> list[Span]:
+    return [span for window in windows for span in window.spans()] or [(0, WEEK)]
+
+
+@functools.lru_cache(256)  # a calendar is decoded each time it is read, and checked each time
+def _ever_opens(windows: tuple[Window, ...], closed: tuple[ClosedTime, ...]) -> bool:
+    weekly = [span for item in closed if (span := item.span()) is not None]
+    return bool(complement([*complement(_open_spans(windows)), *weekly]))
 
 
 def _text_problems(calendar: Calendar) -> Iterable[TextProblem]:

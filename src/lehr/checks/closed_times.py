@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import functools
 import re
 import zoneinfo
 from collections.abc import Iterable, Iterator, Sequence
@@ -163,6 +164,7 @@ def moments_of(shown: dt.datetime, zone: zoneinfo.ZoneInfo) -> Iterator[float]:
         yield (shown if shown.tzinfo else shown.replace(tzinfo=zone, fold=fold)).timestamp()
 
 
+@functools.lru_cache(1024)
 def seconds_of_day(name: str, text: str) -> int:
     """Seconds since midnight of `HH:MM`.
 

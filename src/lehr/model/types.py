@@ -57,6 +57,10 @@ Kind = type[msgspec.Struct] | Schema
 """Requirements for values of a type: those of a frozen class, or a schema."""
 
 
+_MOST_KNOWN = 1024
+"""Assets whose references and addons are remembered: a turn and its neighbours ask many times for few."""
+
+
 class TextProblem(msgspec.Struct, frozen=True):
     """Something wrong in a text file of the workspace.
 
@@ -133,6 +137,7 @@ class Registry:
         self.addons: dict[str, Kind] = dict(addons or {})
         self._evolutions: dict[str, Evolution] = {}
         self._declared: tuple[AnyType, ...] = ()
+        self._mentions: dict[tuple[str, bytes], tuple[Mention, ...]] = {}
         for item in types:
             self.add(item)
 
@@ -149,6 +154,7 @@ class Registry:
         self._declared = tuple(item for item in types if item.name not in taken)
         for item in self._declared:
             self._know(item)
+        self._mentions = {}
 
     @property
     def declared(self) -> tuple[AnyType, ...]:
@@ -176,6 +182,7 @@ class Registry:
             self.addons[item.name] = item.payload
         if item.evolution is not UNCHANGED:
             self._evolutions[item.name] = item.evolution
+        self._mentions = {}  # not emptied: another thread may be about to add to it
 
     def evolution(self, name: str) -> Evolution:
         """How the type of payloads or addons of this name has changed."""
@@ -276,7 +283,13 @@ class Registry:
 
     def mentions(self, asset: Asset) -> list[Mention]:
         """All references that the asset makes, in its payload and its addons."""
-        return self._extracted(asset, reference_leaf)
+        known, key = self._mentions, (asset.type, asset.body)
+        found = known.get(key)
+        if found is None:
+            if len(known) >= _MOST_KNOWN:
+                known.clear()
+            found = known[key] = tuple(self._extracted(asset, reference_leaf))
+        return list(found)
 
     def externals(self, asset: Asset) -> list[Named]:
         """All names in the asset of things outside of intent, after JSON pointers into its document."""
@@ -350,11 +363,11 @@ class Registry:
 
     def _extracted(self, asset: Asset, leaf: Leaf, decoded: dict[str, Any] | None = None) -> list[Any]:
         """The values that `leaf` finds in the asset; in `decoded`, where its body is decoded already."""
-        found: list[Any] = []
         item = self.types.get(asset.type)
         extract = None if item is None else _extract_of(item.payload, leaf)
         if extract is None and _has_no_addons(asset):
-            return found  # most assets refer to nothing: decoding them is most of what validating costs
+            return []  # most assets refer to nothing: decoding them is most of what validating costs
+        found: list[Any] = []
         addons = {
             name: named
             for name in addon_names(asset)
@@ -403,11 +416,19 @@ def _has_no_addons(asset: Asset) -> bool:
 _raw_body = msgspec.json.Decoder(_RawBody)
 
 
-def addon_names(asset: Asset) -> dict[str, msgspec.Raw]:
+_NONE: Mapping[str, msgspec.Raw] = {}
+
+
+def addon_names(asset: Asset) -> Mapping[str, msgspec.Raw]:
     """The addons of `asset` by name, not decoded."""
     if _has_no_addons(asset):
-        return {}
-    return _raw_body.decode(asset.body).addons
+        return _NONE
+    return _addons_of(asset.body)
+
+
+@functools.lru_cache(_MOST_KNOWN)
+def _addons_of(body: bytes) -> Mapping[str, msgspec.Raw]:
+    return _raw_body.decode(body).addons
 
 
 @functools.cache

@@ -9,7 +9,7 @@ import pytest
 
 from lehr.model.addons import ADDONS, DEPENDS_ON, OWNER, DependsOn, Owner
 from lehr.model.asset import Asset, AssetId, make_asset
-from lehr.model.types import AnyReference, AssetType, Dependency, Mention, Reference, Registry
+from lehr.model.types import AddonType, AnyReference, AssetType, Dependency, Mention, Reference, Registry
 
 
 class Inner(msgspec.Struct, frozen=True):
@@ -57,6 +57,18 @@ def test_dependencies_are_the_references_that_go_first_each_once() -> None:
 
 def test_absent_references_are_not_mentioned() -> None:
     assert REGISTRY.mentions(node()) == []
+
+
+def test_references_are_those_of_the_types_that_are_known_now() -> None:
+    registry, asset = Registry(), node({DEPENDS_ON: DependsOn(["a"])}, one="b")
+    assert registry.mentions(asset) == []
+    registry.add(AddonType(DEPENDS_ON, DependsOn))
+    registry.mentions(asset).clear()  # a list of the caller's own
+    assert [item.target for item in registry.mentions(asset)] == ["a"]
+    registry.declare([AssetType(asset.type, Node)])
+    assert [item.target for item in registry.mentions(asset)] == ["b", "a"]
+    registry.declare([])
+    assert [item.target for item in registry.mentions(asset)] == ["a"]
 
 
 def test_payloads_and_addons_come_back_as_they_were_written() -> None:
