@@ -118,9 +118,9 @@ class VirtualLoop(asyncio.BaseEventLoop):
     Architecture invariant: it reads no clock, no selector and no randomness but the seed's.
     """
 
-    # Of asyncio.BaseEventLoop (3.11 to 3.14), whose `_run_once` is the one method replaced here.
+    # Of asyncio.BaseEventLoop (3.11 to 3.14), whose `_run_once` is replaced here, and what schedules for it.
     _ready: collections.deque[asyncio.Handle]
-    _scheduled: list[asyncio.TimerHandle]
+    _scheduled: list[tuple[float, asyncio.TimerHandle]]
     _stopping: bool
     _timer_cancelled_count: int
 
@@ -140,6 +140,39 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def time(self) -> float:
         """Virtual seconds since the loop was made."""
         return self._seconds
+
+    def call_soon(
+        self, callback: Callable[[*Ts], object], *args: *Ts, context: contextvars.Context | None = None
+    ) -> asyncio.Handle:
+        """As in the base class, whose checks for debugging take as long as the rest."""
+        self._check_closed()  # type: ignore[attr-defined]
+        handle = asyncio.Handle(callback, args, self, context)
+        self._ready.append(handle)
+        return handle
+
+    def call_at(
+        self,
+        when: float,
+        callback: Callable[[*Ts], object],
+        *args: *Ts,
+        context: contextvars.Context | None = None,
+    ) -> asyncio.TimerHandle:
+        """As in the base class; timers are compared as tuples, which takes a tenth of the time."""
+        self._check_closed()  # type: ignore[attr-defined]
+        timer = asyncio.TimerHandle(when, callback, args, self, context)
+        heapq.heappush(self._scheduled, (when, timer))
+        timer._scheduled = True  # type: ignore[attr-defined]
+        return timer
+
+    def call_later(
+        self,
+        delay: float,
+        callback: Callable[[*Ts], object],
+        *args: *Ts,
+        context: contextvars.Context | None = None,
+    ) -> asyncio.TimerHandle:
+        """As in the base class."""
+        return self.call_at(self._seconds + delay, callback, *args, context=context)
 
     def tasks_of(self, host: Host) -> list[asyncio.Task[Any]]:
         """Tasks begun on `host`, oldest first; including ended ones that are still referenced."""
@@ -179,11 +212,13 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def _run_once(self) -> None:
         if self._unhandled:
             self.raise_unhandled()
-        if self._timer_cancelled_count:
+        timers = self._scheduled
+        if timers and (timers[0][1]._cancelled or len(timers) > _MANY_TIMERS):
             self._drop_cancelled_timers()
         if not self._ready and not self._stopping:
             self._jump()
-        self._collect_due()
+        if self._scheduled and self._scheduled[0][0] <= self._seconds:
+            self._collect_due()
         if self._held:
             self._put_held_aside()
         if len(self._ready) > 1:
@@ -194,7 +229,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
                 handle._run()
 
     def _jump(self) -> None:
-        when = self._scheduled[0].when() if self._scheduled else math.inf
+        when = self._scheduled[0][0] if self._scheduled else math.inf
         if math.isinf(when):
             pending = [task for task in self._known() if not task.done()]
             waiting = "; ".join(_where(task) for task in pending)
@@ -207,8 +242,8 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
     def _collect_due(self) -> None:
         timers, now = self._scheduled, self._seconds
-        while timers and timers[0]._when <= now:  # type: ignore[attr-defined]
-            timer = heapq.heappop(timers)
+        while timers and timers[0][0] <= now:
+            _when, timer = heapq.heappop(timers)
             timer._scheduled = False  # type: ignore[attr-defined]
             self._ready.append(timer)
 
@@ -224,13 +259,13 @@ class VirtualLoop(asyncio.BaseEventLoop):
         """As in the base class: a cancelled timer must neither set the time nor pile up."""
         timers = self._scheduled
         if len(timers) > _MANY_TIMERS and self._timer_cancelled_count * 2 > len(timers):
-            for timer in timers:
+            for _when, timer in timers:
                 timer._scheduled = not timer._cancelled  # type: ignore[attr-defined]
-            self._scheduled = [timer for timer in timers if not timer._cancelled]
+            self._scheduled = [item for item in timers if not item[1]._cancelled]
             heapq.heapify(self._scheduled)
             self._timer_cancelled_count = 0
-        while self._scheduled and self._scheduled[0]._cancelled:
-            heapq.heappop(self._scheduled)._scheduled = False  # type: ignore[attr-defined]
+        while self._scheduled and self._scheduled[0][1]._cancelled:
+            heapq.heappop(self._scheduled)[1]._scheduled = False  # type: ignore[attr-defined]
             self._timer_cancelled_count -= 1
 
     def _ordered(self, handles: Iterable[asyncio.Handle]) -> Iterator[asyncio.Handle]:

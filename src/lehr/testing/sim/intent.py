@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import copy
 import itertools
 from collections.abc import Callable, Collection
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from lehr.model.addons import DEPENDS_ON, LABELS, TURNDOWN, DependsOn, Labels, Turndown, VersionNeed
 from lehr.model.asset import Asset
@@ -70,6 +70,16 @@ class Spec(msgspec.Struct):
         self.reads = [id for id in self.reads if id in ids]
         self.needs = {id: version for id, version in self.needs.items() if id in ids}
 
+    def copied(self) -> Spec:
+        """The same, to be changed independently."""
+        return replace(
+            self,
+            depends_on=list(self.depends_on),
+            sends_to=list(self.sends_to),
+            reads=list(self.reads),
+            needs=dict(self.needs),
+        )
+
 
 class _Past(msgspec.Struct, frozen=True):
     """How everything was declared once."""
@@ -78,6 +88,11 @@ class _Past(msgspec.Struct, frozen=True):
     governing: dict[str, Asset]
     let_go: set[str]
     moved: set[str]
+
+    def copied(self) -> _Past:
+        """The same, to be changed independently."""
+        things = {id: spec.copied() for id, spec in self.things.items()}
+        return _Past(things, dict(self.governing), set(self.let_go), set(self.moved))
 
 
 class Intent:
@@ -154,7 +169,7 @@ class Intent:
     def remember(self) -> None:
         """The present declarations can be returned to."""
         past = _Past(self.things, self.governing.assets, self.let_go, self._moved)
-        self._past.append(copy.deepcopy(past))
+        self._past.append(past.copied())
 
     def take_back(self) -> None:
         """Things have the values that they had before the last edit."""
@@ -192,7 +207,7 @@ class Intent:
         if not gone:
             return None
         id = self._dice.pick(sorted(gone))
-        spec = copy.deepcopy(gone[id])
+        spec = gone[id].copied()
         spec.keep(self._ahead_of(id))
         spec.turndown = spec.turndown if self._dice.happens(0.5) else None
         self.things[id] = spec
@@ -270,7 +285,7 @@ class Intent:
 
     def _revert(self) -> None:
         """Everything is declared as it once was; later things are let go."""
-        past = copy.deepcopy(self._dice.pick(self._past))
+        past = self._dice.pick(self._past).copied()
         since = [id for id in self.things if id not in past.things]
         if not all(self._may_go(id) for id in since):
             return

@@ -16,7 +16,7 @@ from lehr.model.diff import Goal
 from lehr.model.incarnation import Incarnation
 from lehr.model.operation import LedgerEntry, Operation
 from lehr.model.types import Registry
-from lehr.testing.sim.selectors import selected
+from lehr.testing.sim.selectors import decoded, selected
 from lehr.testing.world import THING
 
 _DAY = 86_400.0
@@ -106,7 +106,8 @@ class WitnessedState:
 
     def payloads(self, type: str) -> dict[str, dict[str, Any]]:
         """Of the governing assets of `type` in the newest incarnation, by id."""
-        return {id: item.document()["payload"] for id, item in self.assets().items() if item.type == type}
+        assets = self.assets().items()
+        return {id: decoded(item.body)["payload"] for id, item in assets if item.type == type}
 
     def closed(self, asset: Asset, now: float) -> list[str]:
         """Calendars that let no push of an asset go at `now`, and that are not overridden."""
