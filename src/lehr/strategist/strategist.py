@@ -156,14 +156,15 @@ class Strategist:
                 self._measurements.follow(policy.id, step.rollout, step.seen.asks)
                 return earliest(step.again_in, self._selections.ask(policy, step.question))
             [refused] = await self._committer.ask(write)
+            if not isinstance(refused, Refused):
+                # At once: whatever fails from here on, the time until this look never counts twice.
+                self._measurements.forget(policy.id)
+                if any(isinstance(fact, Looked) for fact in step.facts):
+                    self._looked[policy.id] = step.rollout, self._runtime.clock.monotonic()
             await self._enforcer.releases_changed()
             if isinstance(refused, Refused):
                 # Releases or policies have changed since: decide again.
                 await self._runtime.clock.sleep(_SOON)
-                continue
-            self._measurements.forget(policy.id)
-            if any(isinstance(fact, Looked) for fact in step.facts):
-                self._looked[policy.id] = step.rollout, self._runtime.clock.monotonic()
 
     def decide(self, policy: Policy, governance: Governance) -> tuple[Step, WriteReleases | None]:
         """The next step of a policy, and the write that carries it out. Blocks.
