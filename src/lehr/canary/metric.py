@@ -7,6 +7,7 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from lehr.base.text import listed
 from lehr.canary.definition import Columns, Judge, Metric
 from lehr.canary.evidence import RatioLikelihood, rarer, shown
 from lehr.canary.group import Group, Row, row_of
@@ -279,7 +280,8 @@ class MetricEvidence:
             return f"only {present} of {self._canary.most} canary replicas have new {names}"
         for name, group in ((CANARY, self._canary), (CONTROL, self._control)):
             if not group.exposure:
-                return f"there is no time with data of both groups: `{' '.join(self.columns.names())}`"
+                counters = listed(self.columns.names())
+                return f"canary and control have not been counted at the same time yet: {counters}"
             if group.exposure < self._judge.minimum_requests:
                 return (
                     f"{name} has {group.exposure:,.0f} `{self.columns.of}`, "

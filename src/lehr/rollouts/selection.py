@@ -172,8 +172,8 @@ def _notes(
 ) -> tuple[str, ...]:
     if wave is None or len(waves) < 2:
         return ()
-    if sum(unit.updated or not unit.held for unit in units) == 1:
-        return ("no canary is possible: only one unit can be pushed, so it is judged absolutely",)
+    if len(units) == 1:
+        return ("no canary is possible: there is only one unit, so it is judged absolutely",)
     if chosen and all(unit.updated or unit.id in chosen for unit in units):
         return (f"after wave {wave.number}, no unit is left to compare with: it is judged absolutely",)
     return ()
