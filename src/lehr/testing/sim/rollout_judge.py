@@ -223,7 +223,12 @@ class RolloutJudge:
             late = unit in rollout.updated and all(leaves(target.get(id)) for id in fact.before)
             if not late and not any(_is_whole(view, unit, target, fact.before) for view in views):
                 self._broken("I10", f"only {', '.join(fact.before)} of {unit} are released")
-        before = [unit for unit in rollout.updated if all(view.members(unit) for view in views)]
+        # A unit counts while it has a member that got the content.
+        before = [
+            unit
+            for unit in rollout.updated
+            if all(any(id in rollout.released for id in view.members(unit)) for view in views)
+        ]
         new = [unit for unit in units if unit not in rollout.updated]
         rollout.updated.update(dict.fromkeys(units))
         rollout.released |= fact.before.keys()
