@@ -42,6 +42,7 @@ from lehr.model.selector import Selector
 from lehr.model.types import Registry
 from lehr.model.writes import Adopt, Publish, RecordDecision, Write, WriteReleases
 from lehr.rollouts.policy import ROLLOUT_POLICY_TYPE, RolloutPolicy
+from lehr.rollouts.waves import TargetSelection, Wave
 from lehr.sdk.runtime import Runtime
 from lehr.store.sqlite import SqliteStore
 from lehr.strategist.strategist import Strategist
@@ -110,8 +111,10 @@ class Fleet:
         return [make_asset(id, TYPE, Payload(letter * 600), {}) for id in ids]
 
     def policy(self) -> Asset:
-        """One that releases everything at once."""
-        return make_asset(AssetId("policy"), ROLLOUT_POLICY, RolloutPolicy(Selector(types=(TYPE,))), {})
+        """One that releases everything at once, and looks at it for an hour."""
+        waves = TargetSelection((Wave(soak_seconds=3600.0),))
+        policy = RolloutPolicy(Selector(types=(TYPE,)), target_selection=waves)
+        return make_asset(AssetId("policy"), ROLLOUT_POLICY, policy, {})
 
     def publish(self, assets: Sequence[Asset]) -> None:
         """The next incarnation."""
@@ -135,7 +138,7 @@ class Fleet:
             condition=condition,
             event="bench",
         )
-        entry = LedgerEntry(PARTITION, id, Digest("bench"), sequence, Goal.PRESENT, None, at)
+        entry = LedgerEntry(PARTITION, id, Digest("bench"), sequence, Goal.PRESENT, f"push of {id}", at)
         return Adopt(entry), RecordDecision(decision)
 
     def step(self) -> tuple[Spent, WriteReleases | None]:
