@@ -118,7 +118,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
     Architecture invariant: it reads no clock, no selector and no randomness but the seed's.
     """
 
-    # Of asyncio.BaseEventLoop (3.11 to 3.14), whose `_run_once` is replaced here, and what schedules its calls.
+    # Of asyncio.BaseEventLoop (3.11 to 3.14): `_run_once` and what schedules its calls are replaced here.
     _ready: collections.deque[asyncio.Handle]
     _scheduled: list[tuple[float, asyncio.TimerHandle]]
     _stopping: bool
