@@ -27,6 +27,9 @@ _LOOKS_LATE = 5
 _PUSHES_SECONDS = 300.0
 """Time for everything that pushes wait for among themselves, once nothing goes wrong."""
 
+_PATIENCE = 60
+"""Tries to get intent published, a second apart."""
+
 _BY_PEOPLE = (RolloutState.PAUSED, RolloutState.HOLDING, RolloutState.BLOCKED)
 _LIFTS = 3
 
@@ -39,6 +42,8 @@ async def come_to_an_end(harness: RandomHarness, policy: AssetId) -> None:
     harness.trace.note("phase", "nothing goes wrong any more, and rollouts must end")
     await harness.alive(_recover)
     _leave_alone(harness, policy)
+    if not await _publish(harness):
+        return  # what holds and removes things is still in force
     for _ in range(_LIFTS):
         for control in harness.controls():
             await harness.alive(partial(people.lift, control=control))
@@ -115,6 +120,20 @@ def _leave_alone(harness: RandomHarness, policy: AssetId) -> None:
     for spec in intent.things.values():
         spec.turndown, spec.depends_on, spec.sends_to, spec.needs = None, [], [], {}
     harness.renew(*list(intent.things)[::2])
+
+
+async def _publish(harness: RandomHarness) -> bool:
+    """Wait until what is declared is the newest incarnation: whether it is.
+
+    It is refused while an acknowledgement is missing, or something is gone that is not removed yet.
+    """
+    for _ in range(_PATIENCE):
+        declared = {asset.id: asset.digest for asset in harness.intent.assets()}
+        if declared == {id: asset.digest for id, asset in harness.witness.assets().items()}:
+            return True
+        await harness.alive(lambda harness: harness.process.pass_time(1.0))
+        harness.edit()
+    return False
 
 
 async def _wait(harness: RandomHarness, policy: AssetId) -> None:
