@@ -101,7 +101,7 @@ class _Look:
         asks = tuple(self._asks(watched, since)) if due and findings is None else ()
         due = due and not asks
         self._looks = {id: self._looked(id, since, findings or {}, due) for id in watched}
-        self._remember(since, due, measured=findings is not None)
+        self._remember(since, due, always=since_look is None or findings is not None)
         if due and self._validation.canary is not None:
             self._count(self._validation.canary, findings or {}, since)
         if good := [id for id in watched if self._is_valid(id)]:
@@ -142,11 +142,16 @@ class _Look:
         before = self._rollout.looks.get(unit, NEVER)
         return replace(before, settled=settled_for(before, self._units[unit], since))
 
-    def _remember(self, since: float, due: bool, measured: bool) -> None:
-        """Write the looks down, if they are news."""
+    def _remember(self, since: float, due: bool, *, always: bool) -> None:
+        """Write the looks down, if they are news.
+
+        Args:
+            always: write down what is due even if nothing is known, as at the first look of a process: time
+                counts from there.
+        """
         before, looks = self._rollout.looks, self._looks
         unknown = all(look.good is None for look in looks.values()) and since < _REMEMBERED_EVERY
-        due = due and (measured or not unknown)
+        due = due and (always or not unknown)
         if any(is_news(before.get(unit), look, due) for unit, look in looks.items()):
             self._know(Looked(dict(looks)))
 

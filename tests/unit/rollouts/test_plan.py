@@ -184,6 +184,15 @@ def test_the_deadline_of_a_wave_counts_the_time_that_somebody_watched() -> None:
         assert "within the deadline" in step(late, pending, waiting("b"), rules=rules, now=now).hold, now
 
 
+def test_the_first_look_of_a_process_is_written_even_if_nothing_is_known() -> None:
+    """Time counts from the last look that was written: without one, no deadline would ever come."""
+    course = canary(Looked({"a": UnitLook(None, 0.0, 20.0)}))
+    pending = updated("a", applied=OLD, good=None)
+    found = step(course, pending, waiting("b"), since_look=None)
+    assert [type(fact) for fact in found.facts] == [Looked]
+    assert not step(course, pending, waiting("b"), since_look=15.0).facts
+
+
 def test_time_until_a_window_opens_brings_no_deadline_closer() -> None:
     course = canary(Looked({"a": UnitLook(None, 0.0, 3590.0)}))
     closed = updated("a", applied=OLD, good=None, why="Waiting OutsideWindow", waits=True)

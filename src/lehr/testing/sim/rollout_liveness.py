@@ -156,9 +156,12 @@ async def _wait(harness: RandomHarness, policy: AssetId) -> None:
 
 
 def _bound(harness: RandomHarness, policy: AssetId) -> float:
-    """Seconds in which all units can be updated one after the other, each as slowly as the policy allows."""
+    """Seconds in which all units can be updated one after the other, each as slowly as the policy allows.
+
+    Twice: the rollout under way may fail at a deadline, and the newest content follows.
+    """
     payload = harness.intent.governing.assets[policy].document()["payload"]
     validation = payload.get("validation", {})
     soak = max(wave.get("soak_seconds", 0.0) for wave in payload["target_selection"].get("waves", [{}]))
     looks = _LOOKS_LATE * validation["look_every"]
-    return _PUSHES_SECONDS + len(harness.intent.things) * float(soak + validation["deadline"] + looks)
+    return _PUSHES_SECONDS + 2 * len(harness.intent.things) * float(soak + validation["deadline"] + looks)
