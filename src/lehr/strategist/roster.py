@@ -271,6 +271,8 @@ class Roster:
             why = "" if good else f"{condition.status} {condition.reason}: {condition.message}"
             if condition.status is Status.TURNED_DOWN and self._leaves(member.id, member.released_at):
                 applied = member.released
+            if condition.status is Status.CONVERGED and applied != member.released:
+                applied = self._compared(member) or applied
         if not busy and applied != member.released and (failed := self._failed(member)):
             good, why = False, failed
         closed = self._closed(member.id, moment)
@@ -301,6 +303,16 @@ class Roster:
     def _key(self, id: AssetId, sequence: int) -> Digest | None:
         found = self.content(id, sequence)
         return None if found is None else found.key
+
+    def _compared(self, member: Member) -> Digest | None:
+        """The released content if production was last found to be as it asks for; None if it was not.
+
+        The ledger may have an earlier incarnation: what a push read of other assets may have been newer.
+        """
+        for _, decision in self._store.records.decisions(self._partition, member.id, 1):
+            if self._key(member.id, decision.content) == member.released:
+                return member.released
+        return None
 
     def _is_adopted(self, member: Member, entry: LedgerEntry) -> bool:
         """Whether production had what the member is released to without any push of it."""

@@ -73,7 +73,7 @@ class RolloutJudge:
         self._monotonic = monotonic
         self._alike = Alike(state.assets, content_of)
         self._rollouts: dict[str, _Rollout] = {}
-        self._good: set[str] = set()
+        self._good: dict[str, int] = {}
         self._applied: dict[str, set[int]] = {}
         self._pushed: dict[str, int] = {}
 
@@ -145,8 +145,9 @@ class RolloutJudge:
     def decided(self, decision: Decision) -> None:
         """A look at an asset: it proves its content if nothing differs."""
         good = decision.condition.status in (Status.CONVERGED, Status.TURNED_DOWN)
-        (self._good.add if good else self._good.discard)(decision.asset)
+        self._good.pop(decision.asset, None)
         if good:
+            self._good[decision.asset] = decision.content
             self._look_around()
 
     # --- what is proven ---------------------------------------------------------------------
@@ -189,7 +190,8 @@ class RolloutJudge:
             return False
         if entry.goal is Goal.ABSENT:
             return leaves(self._state.assets(rollout.target).get(id))
-        return id in self._good and self._alike.at(id, entry.content, rollout.target)
+        contents = (entry.content, self._good.get(id, entry.content))
+        return id in self._good and any(self._alike.at(id, content, rollout.target) for content in contents)
 
     def _looked(self, rollout: _Rollout, fact: Looked) -> None:
         """No look counts from before the push has ended."""
