@@ -67,13 +67,18 @@ def _show_one(reading: Reading, asset: str, form: str, *, alive: bool) -> None:
     from lehr.cli.awaited_release import awaited_release, release_lines
     from lehr.cli.explanation_text import explanation_lines
     from lehr.query.explain import explain
-    from lehr.strategist.documents import why_document
 
     explanation, attempt = explain(reading, asset), reading.records.attempt(reading.partition)
     awaited = awaited_release(reading, explanation)
     release = () if awaited is None else release_lines(awaited, reading, of=explanation.row.id)
     lines = explanation_lines(explanation, attempt, reading.now, alive=alive, release=release)
-    show_text(form, lines, lambda: plain(why_document(explanation, awaited)))
+
+    def document() -> Any:
+        from lehr.strategist.documents import why_document  # which takes long to import
+
+        return plain(why_document(explanation, awaited))
+
+    show_text(form, lines, document)
 
 
 def _show_all(reading: Reading, limit: int, form: str, run: RunState) -> None:

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from lehr.base.digest import digest
 from lehr.model.asset import Asset, AssetId, AssetKey, Partition
+from lehr.model.evidence import Ended
 from lehr.model.feed import FeedEntry
 from lehr.model.incarnation import AssetChange, Incarnation
 from lehr.model.writes import Pruned
@@ -173,6 +174,13 @@ def _evidence_by_time(right: Any, partition: Partition, after: int = 0, limit: i
 def _evidence_of_late(right: Any, partition: Partition, after: int = 0, limit: int = 1000) -> list[Any]:
     """Without what was written long ago."""
     return [item for item in right.evidence(partition, after, limit) if item.at > NOW]
+
+
+def _evidence_without_ends(right: Any, partition: Partition, after: int = 0, limit: int = 1000) -> list[Any]:
+    """Without the ends of all rollouts but the last."""
+    found = right.evidence(partition, after, limit)
+    ends = [item for item in found if isinstance(item.fact, Ended)][:-1]
+    return [item for item in found if item not in ends]
 
 
 def _releases_by_time(right: Any, key: AssetKey, limit: int = 100) -> list[Any]:
@@ -352,7 +360,9 @@ BREAKS: list[tuple[Rule, type[Broken]]] = [
         with_records(evidence=_evidence_by_time),
     ),
     (rollouts.evidence_is_written_with_its_releases_or_not_at_all, EvidenceAfterARefusal),
-    (rollouts.the_last_rollout_of_a_policy_is_not_pruned, with_records(evidence=_evidence_of_late)),
+    (rollouts.the_last_rollout_of_a_policy_is_not_pruned, forgetting("evidence")),
+    (rollouts.no_failure_of_content_is_pruned, with_records(evidence=_evidence_of_late)),
+    (rollouts.no_failure_of_content_is_pruned, with_records(evidence=_evidence_without_ends)),
     (imports.what_is_imported_is_read_and_never_in_force, EnforcesImports),
     (imports.a_damaged_file_imports_nothing, ImportsAnything),
     (imports.another_of_the_same_name_replaces_only_when_told, ReplacesImports),
