@@ -219,7 +219,8 @@ def test_root_in_a_container_may_lack_rights(dropped: str, rights: str) -> None:
 @root_only
 def test_a_user_without_capabilities_has_no_rights() -> None:
     script = (
-        "import os; os.setuid(1); from lehr.plugins.process.runnable import own_rights; print(own_rights())"
+        # Imported first: the other user may not be allowed to read where this Python is.
+        "import os; from lehr.plugins.process.runnable import own_rights; os.setuid(1); print(own_rights())"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "Rights(user=False, limits=False)"
