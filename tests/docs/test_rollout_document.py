@@ -29,7 +29,7 @@ def test_the_guide_works_as_it_stands(tmp_path: Path) -> None:
         assert title in output
         assert all(line in output for line in lines if line.endswith(("under way", "--reason TEXT`")))
     assert "customers complain" in output
-    assert output.rstrip().endswith("version 4\nversion 4\nversion 4")
+    assert "version 4\nversion 4\nversion 4" in output  # the log of `lehr run` may follow
 
 
 def test_the_policies_of_the_guide_can_be_used() -> None:

@@ -363,7 +363,8 @@ class Witness(WitnessedState):
         if entry is None:
             return False
         older = of.content < entry.content
-        if self.releases.takes_back(of.asset) and (older or content_digest == entry.content_digest):
+        same = entry.goal is of.goal and content_digest == entry.content_digest
+        if self.releases.takes_back(of.asset) and (older or same):
             return True  # also where pushes of the newer content have failed half-way
         return entry.goal is of.goal and older and content_digest != entry.content_digest
 
