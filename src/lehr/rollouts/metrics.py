@@ -25,7 +25,7 @@ _PLAIN = re.compile(r"[\w.:/@+-]*", re.ASCII)
 class PolicyMetric(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
     """A metric whose values show whether an updated unit is good.
 
-    In `query` and in `alerts`, `${unit}` stands for the unit, `${labels.NAME}` for a label of its assets,
+    In `query` and in `alerts`, `${unit}` is the unit, `${labels.NAME}` for a label of its assets,
     `${rollout}` for the id of the rollout, and `${target}` for the number of its incarnation.
 
     Attributes:

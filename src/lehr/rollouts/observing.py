@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -85,6 +86,7 @@ class _Look:
         self._units = units
         self._now = now
         self._verdicts = verdicts
+        self._newest_cohort = rollout.newest_cohort
         self._facts: list[Fact] = []
         self._looks: dict[str, UnitLook] = {}
 
@@ -165,11 +167,12 @@ class _Look:
             for unit in rollout.watched
             if self._is_newest(unit) and settled_for(None, units.get(unit, ()), 0.0) is not None
         ]
-        return canaries, self._controls()[: analysis.controls]
+        return canaries, self._controls[: analysis.controls]
 
     def _is_newest(self, unit: str) -> bool:
-        return self._rollout.cohorts.get(unit) == self._rollout.newest_cohort
+        return self._rollout.cohorts.get(unit) == self._newest_cohort
 
+    @cached_property
     def _controls(self) -> list[str]:
         """Units that run what they had, and are still to be updated.
 
@@ -195,12 +198,12 @@ class _Look:
             missing = missing or why
         before = self._rollout.counted
         at = before[-1].at + since if before else 0.0
-        self._know(Counted(self._rollout.newest_cohort, at, tuple(samples), missing))
+        self._know(Counted(self._newest_cohort, at, tuple(samples), missing))
 
     def _verdict(self) -> Verdict | None:
         """The verdict on the newest cohort; None before its counters are known."""
         analysis, rollout = self._validation.canary, self._rollout
-        if analysis is None or not rollout.counted or rollout.counted[-1].cohort != rollout.newest_cohort:
+        if analysis is None or not rollout.counted or rollout.counted[-1].cohort != self._newest_cohort:
             return None
         return self._verdicts.of(analysis, rollout, self._waves)
 
@@ -213,7 +216,7 @@ class _Look:
 
     def _undecided(self, unit: str) -> str:
         """Why the canary analysis does not let a unit pass; empty if it does, or if nothing is compared."""
-        if self._validation.canary is None or not self._is_newest(unit) or not self._controls():
+        if self._validation.canary is None or not self._is_newest(unit) or not self._controls:
             return ""
         verdict = self._verdict()
         if verdict is None:
@@ -238,9 +241,10 @@ class _Look:
             if self._is_late(unit) and self._validation.at_deadline == "fail":
                 self._know(Failed(unit, f"it was not good within {deadline:g} s: {self._why(unit)}"))
                 return
-        newest = [unit for unit in watched if self._is_newest(unit)]
-        verdict = self._verdict() if newest else None
-        if verdict is not None and verdict.verdict is Outcome.FAIL:
+        verdict = self._verdict()
+        if verdict is None or verdict.verdict is not Outcome.FAIL:
+            return
+        if newest := [unit for unit in watched if self._is_newest(unit)]:
             self._know(Failed(listed(newest), f"canary analysis: {verdict.reason}"))
 
     def _is_late(self, unit: str) -> bool:

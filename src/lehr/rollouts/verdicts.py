@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Sequence
 
 from msgspec.structs import replace
 
@@ -15,11 +15,15 @@ _REMEMBERED = 100
 """Cohorts that are judged at the same time: more policies than that only cost time."""
 
 
-class _Judged(NamedTuple):
-    judge: Judge
-    recorder: LookRecorder
-    judgement: Judgement
-    counted: list[Counted]
+class _Judged:
+    """What was judged of a cohort so far."""
+
+    def __init__(self, judge: Judge, counters: Sequence[str]) -> None:
+        self.judge = judge
+        self.recorder = LookRecorder(judge.warmup_seconds, judge.longest_gap_seconds)
+        self.judgement = Judgement(judge, counters)
+        self.counted: list[Counted] = []
+        self.verdict = self.judgement.verdict()
 
 
 class Verdicts:
@@ -41,14 +45,15 @@ class Verdicts:
         key = rollout.id, cohort
         judged = self._known.pop(key, None)
         if judged is None or judged.judge != judge or not _continues(judged.counted, rollout.counted):
-            recorder = LookRecorder(judge.warmup_seconds, judge.longest_gap_seconds)
-            judged = _Judged(judge, recorder, Judgement(judge, list(analysis.counters)), [])
-        for counted in rollout.counted[len(judged.counted) :]:
-            _judge(judged, counted)
+            judged = _Judged(judge, list(analysis.counters))
+        if new := rollout.counted[len(judged.counted) :]:
+            for counted in new:
+                _judge(judged, counted)
+            judged.verdict = judged.judgement.verdict()
         self._known[key] = judged
         if len(self._known) > _REMEMBERED:
             del self._known[next(iter(self._known))]
-        return judged.judgement.verdict()
+        return judged.verdict
 
 
 def _continues(judged: list[Counted], counted: tuple[Counted, ...]) -> bool:
