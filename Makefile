@@ -3,7 +3,7 @@
 #   make demo    run the example on this machine      [ARGS=...]
 #   make test    run the fast tests                   [ARGS=...]
 #   make test-rest  run the slow tests            [ARGS=...]
-#   make planted    plant every bug, and check that tests find it  [ARGS=...]
+#   make planted    plant every bug, and check that tests find it  [SHARD=k/n] [ARGS=...]
 #   make test-all   run all three              [ARGS=...]
 #   make faults  break the real program            [ROUNDS=n] [SEED=n]
 #   make conformance  interrupt every push at every await (slow)
@@ -52,7 +52,7 @@ test-rest: dev-environment
 
 .PHONY: planted
 planted: dev-environment
-	@$(PYTEST) -m planted $(ARGS)
+	@$(PYTEST) -m planted $(if $(SHARD),--shard $(SHARD)) $(ARGS)
 
 .PHONY: test-all
 test-all: test

@@ -16,7 +16,7 @@ _REMEMBERED = 100
 
 
 class _Judged:
-    """What was judged of a cohort so far."""
+    """The judgement of a cohort so far."""
 
     def __init__(self, judge: Judge, counters: Sequence[str]) -> None:
         self.judge = judge
