@@ -33,6 +33,7 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
         adopted: whether production had the content already, so that no push was needed.
         busy: whether a push of it is, or may be, under way.
         waits: whether its push waits for a calendar, a freeze or an alert.
+        awaits: other assets that its push waits for.
         held: the command or intent that keeps it from being pushed, such as a pin; empty for none.
         closed: the calendar or freeze that does so now; empty for none.
         closed_until: wall-clock seconds of when that ends; None if only a person ends it.
@@ -57,6 +58,7 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     adopted: bool = False
     busy: bool = False
     waits: bool = False
+    awaits: tuple[AssetId, ...] = ()
     held: str = ""
     closed: str = ""
     closed_until: float | None = None

@@ -22,6 +22,7 @@ from lehr.model.evidence import (
     Withdrawn,
 )
 from lehr.model.release import ReleaseKind
+from lehr.rollouts.contradictions import contradiction
 from lehr.rollouts.course import Course, Rollout, after
 from lehr.rollouts.measuring import Findings
 from lehr.rollouts.members import Member, Units, units_of
@@ -350,7 +351,7 @@ class _Running:
             return self._end(RolloutEnd.COMPLETED, "every unit has it, and is good")
         if chosen.update:
             self._release(chosen.update, chosen.wave)
-        hold = chosen.hold or self._seen.late
+        hold = chosen.hold or self._contradiction(chosen) or self._seen.late
         soaked_in = None if chosen.ask_again_at is None else chosen.ask_again_at - self._now
         pending = [item for unit in taking_part if unit in chosen.others for item in self._units[unit]]
         opens_in = _opens_in(pending, self._now)
@@ -367,6 +368,10 @@ class _Running:
         )
         found = None if self._asked.selection is None else self._asked.selection.to(self._question)
         return found or nothing(self._question, UNANSWERED)
+
+    def _contradiction(self, chosen: Selection) -> str:
+        """Only Lehr's own selections are predictable: those of a user may update anything next."""
+        return "" if self._policy.selected_by else contradiction(self._rollout, self._units, chosen)
 
     def _pending(self, taking_part: Mapping[str, Unit]) -> bool:
         return any(not unit.updated for unit in taking_part.values())

@@ -263,11 +263,14 @@ class Roster:
         released = member.released is not None and member.released_at == applied_at
         applied = member.released if released else self._key(member.id, applied_at)
         good, why, busy, waits = None, "", False, False
+        awaits: tuple[AssetId, ...] = ()
         if standing is not None:
             condition = standing.condition
             good = _is_good(condition.status, condition.reason)
             busy = condition.status in _BUSY
             waits = condition.status is Status.WAITING and condition.reason in _WAITING
+            if condition.status is Status.WAITING and not waits:
+                awaits = self._awaits(member.id)
             why = "" if good else f"{condition.status} {condition.reason}: {condition.message}"
             if condition.status is Status.TURNED_DOWN and self._leaves(member.id, member.released_at):
                 applied = member.released
@@ -290,6 +293,7 @@ class Roster:
             adopted=entry is not None and self._is_adopted(member, entry),
             busy=busy,
             waits=waits,
+            awaits=awaits,
             held=self._held(member.id, moment),
             closed="" if closed is None else closed.why,
             closed_until=None if closed is None else closed.until,
@@ -313,6 +317,12 @@ class Roster:
             if self._key(member.id, decision.content) == member.released:
                 return member.released
         return None
+
+    def _awaits(self, id: AssetId) -> tuple[AssetId, ...]:
+        """The assets that the push of an asset waits for."""
+        for _, decision in self._store.records.decisions(self._partition, id, 1):
+            return decision.awaits
+        return ()
 
     def _is_adopted(self, member: Member, entry: LedgerEntry) -> bool:
         """Whether production had what the member is released to without any push of it."""
