@@ -142,6 +142,7 @@ COMMANDS = {
     "why hello/web": ("text", "json", "yaml"),
     "why hello/page": ("text", "json", "yaml"),
     "why --all": ("text", "json", "yaml"),
+    "replay hello/web": ("text", "json", "yaml"),
     "status": ("json", "yaml"),
     "rollout list": FORMS[""],
     "rollout show": ("text", "json", "yaml"),
@@ -169,6 +170,9 @@ CASES = [f"{command} -o {form}" for command, forms in COMMANDS.items() for form 
     "wait x --for incarnation=1 --timeout 5s",
     # And what is not there:
     "why hello/webb",
+    "replay nothing",
+    "replay 0",
+    "replay 99999",
     "describe nothing",
     "blame nothing",
     "blame hello/web payload.nothing",

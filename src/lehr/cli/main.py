@@ -55,6 +55,7 @@ SECTIONS: Mapping[str, Mapping[str, Lazy]] = {
         "status": Lazy("lehr.cli.status:status", "Show the overall status."),
         "top": Lazy("lehr.cli.top:top", "Show the work under way, and what fails or waits most."),
         "why": Lazy("lehr.cli.why:why", "Explain the status of an asset, and what would unblock it."),
+        "replay": Lazy("lehr.cli.replay:replay", "Decide a recorded decision again, and compare."),
         "get": Lazy("lehr.cli.get:get", "List assets, incarnations, decisions, operations and more."),
         "describe": Lazy("lehr.cli.describe:describe", "Show everything about an asset."),
         "blame": Lazy("lehr.cli.blame:blame", "Show which files, lines and commits an asset comes from."),

@@ -10,6 +10,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from lehr.enforce.replay import Replay, replay
 from lehr.http.parameters import continued, incarnation_at
 from lehr.http.problems import ProblemError, meaning
 from lehr.http.questions import (
@@ -69,6 +70,28 @@ def _why(question: Question, asked: OfWhy) -> Representation:
         if any(row.reason == Reason.AWAITING_RELEASE for row in explanation.rows):
             awaited = release_awaited(reading, explanation, _rollouts_of(question, reading))
         return why_document(explanation, awaited)
+
+    return Representation(make)
+
+
+class OfReplay(OfPartition, frozen=True):
+    """Of which decision."""
+
+    decision: Annotated[int, Meta(description="Number of the decision.", ge=0, le=2**53)]
+
+
+@EXPLANATIONS.answered_by(
+    "replay",
+    "A decision, decided again from what was recorded with it: whether it is the same.",
+    OfReplay,
+    Replay,
+)
+def _replay(question: Question, asked: OfReplay) -> Representation:
+    reading = question.reading(asked.partition)
+
+    def make() -> Replay:
+        with meaning("NotFound"):
+            return replay(reading, asked.decision)
 
     return Representation(make)
 

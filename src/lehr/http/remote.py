@@ -7,7 +7,7 @@ written.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
 
 import msgspec
@@ -30,6 +30,9 @@ from lehr.query.incarnations import IntentVersion
 from lehr.query.partition_view import Reading
 from lehr.query.referrers import Referrer
 from lehr.sdk.store import WHOLE, Head, Imported, Row, Span, row_of
+
+if TYPE_CHECKING:
+    from lehr.enforce.replay import Replay
 
 T = TypeVar("T")
 
@@ -225,6 +228,12 @@ class RemoteStore:
             cursor = page.cursor
             if not cursor:
                 return RootCauses(page.count, tuple(causes.values()))
+
+    def replay(self, partition: Partition, number: int) -> Replay:
+        """As `lehr.enforce.replay.replay`, whose inputs are not sent."""
+        from lehr.enforce.replay import Replay  # noqa: PLC0415 -- slow to import, and rarely needed
+
+        return self.server.asked(path_of(partition, "replay"), Replay, {"decision": number})
 
     def activity(self, partition: Partition) -> Activity:
         """As `lehr.query.activity.read_activity`, in one request."""

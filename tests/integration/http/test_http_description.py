@@ -8,6 +8,7 @@ from typing import Any
 
 import jsonschema_rs
 import msgspec
+from msgspec.structs import replace
 from starlette.routing import Route
 
 from lehr.base.clock import SystemClock
@@ -18,9 +19,11 @@ from lehr.http.limits import Limits
 from lehr.http.openapi import openapi
 from lehr.http.problems import STATUS
 from lehr.http.watch_streams import OfWatch
+from lehr.model.writes import RecordDecision
 from lehr.query.run_state import idle
 from lehr.testing.conformance.store.subject import PARTITION, asset
 from tests.integration.http.served import INSTALLATION, ROOT, served
+from tests.unit.enforce.test_turn_inputs import TURNS, decided
 
 DOCUMENT = openapi(CATALOGUE)
 
@@ -104,6 +107,7 @@ QUERIES = {
     "blame": "asset=a",
     "why": "asset=a",
     "graph": "around=a",
+    "replay": "decision=1",
     "former-referrers": "asset=a",
     "claimants": "claim=x",
     "addon-since": "asset=a&addon=x",
@@ -119,6 +123,8 @@ def test_what_is_answered_is_as_it_is_described(tmp_path: Path) -> None:
         async with served(tmp_path) as server:
             server.publish([asset("a", "x")])
             server.publish([asset("b", "a")], mentions={"b": ["a"]})
+            decision, inputs = decided(*TURNS["a check"])
+            server.store.commit([RecordDecision(replace(decision, partition=PARTITION), inputs)])
             for path, item in DOCUMENT["paths"].items():
                 if "get" not in item or path.endswith("/watch"):  # which has no end
                     continue

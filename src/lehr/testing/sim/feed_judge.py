@@ -31,11 +31,16 @@ _Named = tuple[ChangeKind, str, str]
 
 
 class FeedJudge:
-    """A reader of the feed that knows what was written. Reports what breaks I12: nothing written is lost."""
+    """A reader of the feed that knows what was written. Reports what breaks I12: nothing written is lost.
+
+    Attributes:
+        replayed: decisions that were decided again.
+    """
 
     def __init__(self, broken: Callable[[str, str], None]) -> None:
         """`broken` is called with the rule and what breaks it."""
         self._broken = broken
+        self.replayed = 0
         self._position = 0
         self._decision = 0
         self._open: dict[str, str] = {}  # the asset of each open operation
@@ -84,6 +89,7 @@ class FeedJudge:
                 continue
             decision, inputs = recorded
             again = decide_again(decision, inputs)
+            self.replayed += 1
             if again != decision:
                 self._broken("I8", f"{decision} is decided as {again} from its inputs")
 

@@ -93,6 +93,7 @@ class Played(msgspec.Struct, frozen=True):
         events: things that happened; seconds: of virtual time.
         digest: of everything that happened: equal whenever the seed is played again.
         reached: how often each path was taken (`lehr.testing.sim.reached`).
+        replayed: its decisions, each of which was decided again from its inputs.
     """
 
     seed: int
@@ -101,6 +102,7 @@ class Played(msgspec.Struct, frozen=True):
     seconds: float
     digest: Digest
     reached: dict[str, int]
+    replayed: int
 
 
 def play(seed: int) -> Played:
@@ -114,6 +116,7 @@ def play(seed: int) -> Played:
         events[-1].at if events else 0.0,
         history.trace.digest(),
         dict(sorted(history.witness.reached.items())),
+        history.witness.feed.replayed,
     )
 
 
