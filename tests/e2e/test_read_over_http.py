@@ -141,6 +141,7 @@ COMMANDS = {
     "blame hello/page content --incarnation THEN": ("text",),
     "why hello/web": ("text", "json", "yaml"),
     "why hello/page": ("text", "json", "yaml"),
+    "why hello/page --at THEN": ("text", "json"),
     "why --all": ("text", "json", "yaml"),
     "replay hello/web": ("text", "json", "yaml"),
     "status": ("json", "yaml"),
@@ -170,6 +171,8 @@ CASES = [f"{command} -o {form}" for command, forms in COMMANDS.items() for form 
     "wait x --for incarnation=1 --timeout 5s",
     # And what is not there:
     "why hello/webb",
+    "why hello/web --at 1999-12-31",
+    "why hello/web --at 9999-12-31",
     "replay nothing",
     "replay 0",
     "replay 99999",

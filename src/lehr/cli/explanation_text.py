@@ -17,6 +17,7 @@ from lehr.model.monitoring import Reading
 from lehr.model.operation import Operation
 from lehr.query.asset_rows import INERT, NO_TURN, Row
 from lehr.query.explain import Explanation, Link, headline
+from lehr.query.explain_at import Past
 from lehr.sdk.plugin import TextChange
 
 _COLOURS = {
@@ -41,14 +42,14 @@ def explanation_lines(
     attempt: Attempt | None,
     now: float,
     *,
-    alive: bool,
+    alive: bool | None,
     release: Iterable[str] = (),
 ) -> Iterator[str]:
     """Lines that explain the status of the asset.
 
     Args:
         attempt: the last pass over the source, reported if it failed.
-        alive: whether a `lehr run` is active.
+        alive: whether a `lehr run` is active; None for a moment of which that is not known.
         release: lines about the release that it waits for.
     """
     row, release = explanation.row, list(release)
@@ -64,6 +65,22 @@ def explanation_lines(
     yield from _story(explanation, now)
 
 
+def past_lines(past: Past, explanation: Explanation, now: float) -> Iterator[str]:
+    """Lines that explain the status that the asset had at another time.
+
+    Args:
+        now: of the reader; within the explanation, ages are those of that time.
+    """
+    force = f"{past.incarnation} was in force" if past.incarnation else "nothing was published yet"
+    yield f"at {iso(past.at)} ({formatting.ago(past.at, now)}): {force}"
+    yield from explanation_lines(explanation, None, past.at, alive=None)
+    if not past.intent_is_kept:
+        yield "  note       intent of that time was pruned: controls are those that select its later content"
+    if past.history_since is not None and past.misses(explanation.row.since):
+        since = iso(past.history_since)
+        yield f"  note       history from before {since} was pruned: what had ended by then is not shown"
+
+
 def paint(status: str, text: str) -> str:
     """`text` in the colour of a status."""
     known = status not in (INERT, NO_TURN)
@@ -73,7 +90,7 @@ def paint(status: str, text: str) -> str:
 # --- what blocks ---------------------------------------------------------------
 
 
-def _blocked(explanation: Explanation, now: float, *, alive: bool, released: bool) -> Iterator[str]:
+def _blocked(explanation: Explanation, now: float, *, alive: bool | None, released: bool) -> Iterator[str]:
     row = explanation.row
     if row.status == Status.PUSHING and explanation.operation is not None:
         yield f"  push       {_operation(explanation.operation, now)}"
@@ -296,7 +313,7 @@ def _story(explanation: Explanation, now: float) -> Iterator[str]:
 
 
 def _circumstances(
-    explanation: Explanation, attempt: Attempt | None, now: float, *, alive: bool
+    explanation: Explanation, attempt: Attempt | None, now: float, *, alive: bool | None
 ) -> Iterator[str]:
     for control in explanation.controls:
         yield f"  control    {control_line(control, now)}"
@@ -306,7 +323,7 @@ def _circumstances(
             f"{formatting.ago(attempt.at, now)}; {attempt.partition}@{attempt.sequence} stays in force; "
             "see `lehr why --all`"
         )
-    if not alive:
+    if alive is False:
         yield "  note       no `lehr run` is active: nothing is observed or pushed"
 
 

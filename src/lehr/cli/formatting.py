@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 import click
 
-from lehr.base.clock import iso
+from lehr.base import moments
+from lehr.base.clock import SystemClock, iso
 from lehr.base.moments import span
 
 __all__ = [
@@ -17,6 +18,7 @@ __all__ = [
     "duration",
     "first_of",
     "moment",
+    "past_moment",
     "seconds_of",
     "span",
     "when",
@@ -65,6 +67,20 @@ def duration(ctx: click.Context, param: click.Parameter, value: str | None) -> f
     if seconds is None:
         raise click.BadParameter(f"{value!r} is not a valid duration; write 90s, 1h30m or 2d", ctx, param)
     return seconds
+
+
+def past_moment(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
+    """Callback of options that take a time, or a duration ago: wall-clock seconds; None if not given."""
+    if value is None:
+        return None
+    seconds = seconds_of(value)
+    if seconds is not None:
+        return SystemClock().now() - seconds
+    try:
+        return moments.seconds_of(value)
+    except (ValueError, OverflowError):
+        what = f"{value!r} is not valid; write a duration such as 10m, or a time such as 2026-01-31T12:00Z"
+        raise click.BadParameter(what, ctx, param) from None
 
 
 def seconds_of(text: str) -> float | None:

@@ -15,7 +15,7 @@ from lehr.base.clock import SystemClock
 from lehr.base.errors import LehrError
 from lehr.cli.command import command
 from lehr.cli.complete import complete_asset
-from lehr.cli.formatting import seconds_of
+from lehr.cli.formatting import past_moment
 from lehr.cli.log_reader import Line, LogReader, lines_since
 from lehr.cli.stored import open_reading, partition_option, state_folder, state_option
 from lehr.model.asset import AssetKey
@@ -26,25 +26,9 @@ _LOOK_SECONDS = 0.1
 _Find = Callable[[], list[ProgramLog]]
 
 
-def _moment(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
-    """Wall-clock seconds of a time, or of a duration ago."""
-    if value is None:
-        return None
-    from lehr.base import moments
-
-    seconds = seconds_of(value)
-    if seconds is not None:
-        return SystemClock().now() - seconds
-    try:
-        return moments.seconds_of(value)
-    except (ValueError, OverflowError):
-        what = f"{value!r} is not valid; write a duration such as 10m, or a time such as 2026-01-31T12:00Z"
-        raise click.BadParameter(what, ctx, param) from None
-
-
 since_option = click.option(
     "--since",
-    callback=_moment,
+    callback=past_moment,
     metavar="TIME",
     help="Only show what is newer: a duration such as 10m, or a time such as 2026-01-31T12:00Z.",
 )

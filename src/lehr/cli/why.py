@@ -10,6 +10,7 @@ import click
 from lehr.cli.active_run import run_state
 from lehr.cli.command import command
 from lehr.cli.complete import complete_asset
+from lehr.cli.formatting import past_moment
 from lehr.cli.output import show_text
 from lehr.cli.stored import open_reading, reading_options, remote_store, running_report, state_folder
 from lehr.query.partition_view import Reading
@@ -28,8 +29,15 @@ from lehr.query.run_state import RunState
     show_default=True,
     help="Number of assets to list per cause.",
 )
+@click.option(
+    "--at",
+    "at",
+    callback=past_moment,
+    metavar="TIME",
+    help="Explain the status at an earlier time: 10m ago, or a time such as 2026-01-31T12:00Z.",
+)
 @reading_options("text", "json", "yaml")
-def why(asset: str | None, everything: bool, limit: int, form: str) -> None:
+def why(asset: str | None, everything: bool, limit: int, at: float | None, form: str) -> None:
     """Explain the status of ASSET: what blocks it, since when, the evidence, what would unblock it and
     when it is retried; or how it reached its intended state.
 
@@ -40,11 +48,17 @@ def why(asset: str | None, everything: bool, limit: int, form: str) -> None:
         lehr why web/process     what blocks it, or which push brought it there
         lehr why --all           what everything that is not settled waits for, and how to unblock it
         lehr why --all -o json
+        lehr why web/process --at 2h
     """
     if (asset is None) is not everything:
         raise click.UsageError("Name one asset, or pass --all.")
+    if everything and at is not None:
+        raise click.UsageError("--at explains one asset; it cannot be combined with --all.")
     with open_reading() as reading:
         run = run_state()
+        if asset is not None and at is not None:
+            _show_past(reading, asset, form, at)
+            return
         if asset is None:
             _show_all(reading, limit, form, run)
         else:
@@ -79,6 +93,21 @@ def _show_one(reading: Reading, asset: str, form: str, *, alive: bool) -> None:
         return plain(why_document(explanation, awaited))
 
     show_text(form, lines, document)
+
+
+def _show_past(reading: Reading, asset: str, form: str, at: float) -> None:
+    from lehr.base.moments import plain
+    from lehr.cli.explanation_text import past_lines
+    from lehr.query.explain_at import explain_at
+
+    past, explanation = explain_at(reading, asset, at)
+
+    def document() -> Any:
+        from lehr.strategist.documents import why_document  # which takes long to import
+
+        return plain(why_document(explanation, None, past))
+
+    show_text(form, past_lines(past, explanation, reading.now), document)
 
 
 def _show_all(reading: Reading, limit: int, form: str, run: RunState) -> None:

@@ -105,5 +105,5 @@ def _not_there(reading: Reading, number: int) -> LehrError:
         f"partition {reading.partition} does not have decision {number} any more",
         code="ENF115",
         why="it was pruned, or is of another partition",
-        fix="see `lehr get decisions`; `lehr run --retain` sets how much is kept",
+        fix="see `lehr get decisions`; `lehr run --prune-older-than` sets how much is kept",
     )

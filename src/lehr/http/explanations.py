@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Meta
 
 from lehr.enforce.replay import Replay, replay
-from lehr.http.parameters import continued, incarnation_at
+from lehr.http.parameters import continued, incarnation_at, moment_of
 from lehr.http.problems import ProblemError, meaning
 from lehr.http.questions import (
     At,
@@ -28,6 +28,7 @@ from lehr.model.reason import Reason
 from lehr.query.cause_reader import read_root_causes
 from lehr.query.causes import Cause, cause_order
 from lehr.query.explain import explain
+from lehr.query.explain_at import explain_at
 from lehr.query.incarnations import commit_of
 from lehr.query.list_cursor import list_cursor
 from lehr.query.neighbourhood import MOST_HOPS, Neighbourhood, neighbourhood
@@ -52,9 +53,13 @@ EXPLANATIONS = Catalogue()
 
 
 class OfWhy(OfPartition, frozen=True):
-    """Of which asset."""
+    """Of which asset, and at which time."""
 
     asset: Id
+    at: Annotated[
+        str,
+        Meta(description="A time in RFC 3339: why it had its status then; by default now.", max_length=40),
+    ] = ""
 
 
 @EXPLANATIONS.answered_by(
@@ -64,6 +69,11 @@ def _why(question: Question, asked: OfWhy) -> Representation:
     reading = question.reading(asked.partition)
 
     def make() -> Why:
+        if asked.at:
+            moment = moment_of(asked.at, "at")
+            with meaning("NotFound"):
+                past, explanation = explain_at(reading, asked.asset, moment)
+            return why_document(explanation, None, past)
         with meaning("NotFound"):
             explanation = explain(reading, asked.asset)
         awaited = None

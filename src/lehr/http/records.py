@@ -98,6 +98,15 @@ class OfEvidence(OfPartition, frozen=True):
     limit: Annotated[int, Meta(ge=1, le=Limits().page_assets)] = 100
 
 
+class OfControls(OfPartition, frozen=True):
+    """Active now, or at another time."""
+
+    at: Annotated[
+        str,
+        Meta(description="A time in RFC 3339; by default now.", max_length=40),
+    ] = ""
+
+
 class OfUsage(msgspec.Struct, frozen=True):
     """Of which limit, except holder `but`; without a `window`, starts count until they have ended."""
 
@@ -146,7 +155,7 @@ class Usage(msgspec.Struct, frozen=True):
 
 
 class Controls(msgspec.Struct, frozen=True):
-    """The active controls, and the version of the whole set."""
+    """The active controls, and the version of the whole set now."""
 
     version: int
     controls: list[Control]
@@ -300,9 +309,12 @@ def _decisions(reading: Reading, asked: OfNewest) -> list[NumberedDecision]:
     return [NumberedDecision(*item) for item in found]
 
 
-@RECORDS.read_by("controls", "Active controls: pauses, freezes, pins and more.", OfPartition, Controls)
-def _controls(reading: Reading, _asked: OfPartition) -> Controls:
-    return Controls(*reading.records.controls(reading.partition, reading.now))
+@RECORDS.read_by("controls", "Active controls: pauses, freezes, pins and more.", OfControls, Controls)
+def _controls(reading: Reading, asked: OfControls) -> Controls:
+    version, controls = reading.records.controls(reading.partition, reading.now)
+    if not asked.at:
+        return Controls(version, controls)
+    return Controls(version, reading.records.past_controls(reading.partition, moment_of(asked.at, "at")))
 
 
 @RECORDS.read_by("released", "The releases that count, by asset.", OfReleased, CountingReleases, whole=True)

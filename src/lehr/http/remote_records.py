@@ -36,6 +36,9 @@ class RemoteRecords(RemotePart):
         found = self._ask(partition, "controls", Controls)
         return found.version, found.controls
 
+    def past_controls(self, partition: Partition, at: float) -> list[Control]:
+        return self._ask(partition, "controls", Controls, at=rfc3339(at)).controls
+
     def released(self, partition: Partition, since: int = 0) -> tuple[int, list[Released]]:
         found = self._ask(partition, "released", CountingReleases, since=since)
         return found.version, found.released

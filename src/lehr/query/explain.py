@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from functools import partial
+
 import msgspec
 
 from lehr.model.asset import Asset, AssetId, AssetKey
@@ -13,7 +16,11 @@ from lehr.query.asset_rows import INERT, NO_TURN, Row, known_asset, row_of
 from lehr.query.partition_view import Reading
 
 _CHAIN = 8
-_STORY = 8
+STORY = 8
+"""Decisions of a story."""
+
+Look = Callable[[AssetId], "tuple[Row, Decision | None] | None"]
+"""The status of an asset, and its last decision; None if there is nothing to say about it."""
 
 
 class NumberedDecision(msgspec.Struct, frozen=True):
@@ -74,7 +81,7 @@ def explain(reading: Reading, id: str) -> Explanation:
     """
     asset, came_with = known_asset(reading, id)
     key = AssetKey(reading.partition, asset.id)
-    decisions = reading.records.decisions(reading.partition, asset.id, _STORY)
+    decisions = reading.records.decisions(reading.partition, asset.id, STORY)
     operations = reading.records.operations(reading.partition, asset.id, 1)
     operation = operations[0] if operations else None
     last = decisions[0][1] if decisions else None
@@ -83,10 +90,10 @@ def explain(reading: Reading, id: str) -> Explanation:
         row=row,
         verdicts=() if last is None else tuple(sorted(last.verdicts, key=lambda item: item.allow)),
         diff=last.diff if last is not None else None,
-        chain=_chain(reading, row, last),
+        chain=chain_of(row, last, partial(_status_of, reading)),
         controls=active_controls(reading, asset),
         operation=operation,
-        story=_story(decisions, operation),
+        story=story_of(decisions, operation),
         ledger=reading.records.ledger(key),
         came_with=came_with,
     )
@@ -98,6 +105,11 @@ def active_controls(reading: Reading, asset: Asset) -> tuple[Control, ...]:
     An approval is for one exact diff: it only counts while that is the diff of the last decision.
     """
     _version, controls = reading.records.controls(reading.partition, reading.now)
+    return controls_over(asset, controls)
+
+
+def controls_over(asset: Asset, controls: Iterable[Control]) -> tuple[Control, ...]:
+    """Those of `controls` that select `asset`, without approvals."""
     return tuple(
         control
         for control in controls
@@ -105,7 +117,7 @@ def active_controls(reading: Reading, asset: Asset) -> tuple[Control, ...]:
     )
 
 
-def _story(
+def story_of(
     decisions: list[tuple[int, Decision]], operation: Operation | None
 ) -> tuple[NumberedDecision, ...]:
     """From the newest decision back to the one before the start of the last push."""
@@ -120,22 +132,30 @@ def _story(
     return tuple(story[: started[0] + 2] if started else story)
 
 
-def _chain(reading: Reading, row: Row, decision: Decision | None) -> tuple[Link, ...]:
+def _status_of(reading: Reading, id: AssetId) -> tuple[Row, Decision | None] | None:
+    last = reading.intent.last(AssetKey(reading.partition, id))
+    if last is None:
+        return None
+    row = row_of(reading, last[0])
+    decisions = reading.records.decisions(reading.partition, id, 1) if row.status == Status.WAITING else []
+    return row, decisions[0][1] if decisions else None
+
+
+def chain_of(row: Row, decision: Decision | None, look: Look) -> tuple[Link, ...]:
     """The assets that are waited for, and those that they wait for: breadth first, bounded."""
     chain: list[Link] = []
     met: set[AssetId] = {row.id}
     ahead = list(_waits_for(decision)) if row.status == Status.WAITING else []
     while ahead and len(chain) < _CHAIN:
         id = ahead.pop(0)
-        last = reading.intent.last(AssetKey(reading.partition, id))
-        if last is None:
+        seen = look(id)
+        if seen is None:
             continue
-        found = row_of(reading, last[0])
+        found, last = seen
         cycle = id in met
         chain.append(Link(found, cycle))
         if not cycle and found.status == Status.WAITING:
-            decisions = reading.records.decisions(reading.partition, id, 1)
-            ahead.extend(_waits_for(decisions[0][1] if decisions else None))
+            ahead.extend(_waits_for(last))
         met.add(id)
     return tuple(chain)
 

@@ -92,16 +92,17 @@ class Reading:
             return int(number[:_LONGEST])
         moment = _moment(number)
         if moment is not None:
-            return self._as_of(moment, newest)
+            return self._as_of(moment)
         raise LehrError(
             f"{text[:80]!r} is not a valid name of an incarnation",
             code="QRY111",
             fix=f"write 3, {self.partition}@3, latest, previous, or a time such as 2026-01-31T12:00Z",
         )
 
-    def _as_of(self, moment: float, newest: int) -> int:
-        """Sequence of the newest incarnation at a time (wall-clock seconds)."""
-        low, high = 0, newest
+    def in_force(self, moment: float) -> int:
+        """Sequence of the newest incarnation at a time (wall-clock seconds), also a pruned one; 0: none."""
+        newest = self.newest()
+        low, high = 0, 0 if newest is None else newest.sequence
         while low < high:
             middle = (low + high + 1) // 2
             header = self.intent.incarnation(self.partition, middle)
@@ -109,6 +110,10 @@ class Reading:
                 low = middle
             else:
                 high = middle - 1
+        return low
+
+    def _as_of(self, moment: float) -> int:
+        low = self.in_force(moment)
         if not low:
             raise NoIncarnationError(
                 f"{self.partition} had no incarnation at that time yet",

@@ -265,6 +265,10 @@ class Records(Protocol):
         """The version of the controls, and those that are active at `now`."""
         ...
 
+    def past_controls(self, partition: Partition, at: float) -> list[Control]:
+        """The controls that were active at `at`, in wall-clock seconds, as far as they are kept."""
+        ...
+
     def released(self, partition: Partition, since: int = 0) -> tuple[int, list[Released]]:
         """The version of the releases, and which counts for each asset that has changed since another one."""
         ...

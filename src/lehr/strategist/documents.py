@@ -13,6 +13,7 @@ from lehr.model.reason import Reason
 from lehr.model.release import Release
 from lehr.query.asset_rows import known_asset
 from lehr.query.explain import Explanation
+from lehr.query.explain_at import Past
 from lehr.query.explanation import ExplanationDocument, explanation_document
 from lehr.query.partition_view import Reading
 from lehr.rollouts.status import RolloutStatus, RolloutSummary, UnitStatus
@@ -54,10 +55,12 @@ class Why(ExplanationDocument, frozen=True, kw_only=True):
     """Why one asset has its status.
 
     Attributes:
-        release: the release that it waits for; null if it waits for none.
+        release: the release that it waits for; null if it waits for none, or for another time than now.
+        past: the time that was asked for, and what is known of it; null for now. All else is of that time.
     """
 
     release: AwaitedReleaseDocument | None
+    past: Past | None = None
 
 
 def release_awaited(
@@ -71,13 +74,13 @@ def release_awaited(
     return rollouts.awaited_by(asset)
 
 
-def why_document(explanation: Explanation, awaited: AwaitedRelease | None) -> Why:
+def why_document(explanation: Explanation, awaited: AwaitedRelease | None, past: Past | None = None) -> Why:
     """The whole answer to "why?" for one asset."""
     release = None
     if awaited is not None:
         summary = None if awaited.status is None else awaited.status.summary
         release = AwaitedReleaseDocument(awaited.release, summary, awaited.unit)
-    return Why(**asdict(explanation_document(explanation)), release=release)
+    return Why(**asdict(explanation_document(explanation)), release=release, past=past)
 
 
 def rollout_document(status: RolloutStatus, commit: Commit | None) -> RolloutDocument:

@@ -23,7 +23,16 @@ from lehr.model.operation import Outcome, Result
 from lehr.model.outputs import Outputs
 from lehr.model.reason import Reason
 from lehr.model.selector import parse_selector
-from lehr.model.writes import Audit, KeepHandle, KeepOutputs, Prune, RecordDecision, TakeLease
+from lehr.model.writes import (
+    Audit,
+    KeepHandle,
+    KeepOutputs,
+    LiftControl,
+    Prune,
+    RecordDecision,
+    SetControl,
+    TakeLease,
+)
 from lehr.query.asset_pages import Wanted, page
 from lehr.query.filters import Filter
 from lehr.query.partition_view import Reading
@@ -37,6 +46,7 @@ from lehr.testing.conformance.store.subject import (
     THING,
     admitted,
     asset,
+    control,
     decision,
     finish,
     key,
@@ -92,6 +102,9 @@ ASKED: dict[str, Ask] = {
     "imported": lambda store: store.intent.imported(),
     "imported_assets": lambda store: store.intent.imported_assets("none@1"),
     "controls": lambda store: store.records.controls(PARTITION, NOW),
+    "past_controls": lambda store: [
+        store.records.past_controls(PARTITION, NOW + after) for after in (-1, 0, 1, 99)
+    ],
     "released": lambda store: store.records.released(PARTITION),
     "released since": lambda store: store.records.released(PARTITION, 1),
     "releases": lambda store: store.records.releases(key("a")),
@@ -171,6 +184,8 @@ def fill(store: Store) -> None:
     )
     store.commit([Audit(PARTITION, entry) for entry in entries])
     store.commit([Prune(PARTITION, keep=3, before=float("inf"))])
+    given = [control("c1"), control("c2", at=NOW + 1)]
+    store.commit([*map(SetControl, given), LiftControl(PARTITION, "c1", NOW + 1)])
 
 
 def told(store: Store, ask: Ask) -> Any:

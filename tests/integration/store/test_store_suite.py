@@ -479,6 +479,10 @@ BREAKS: list[tuple[Rule, type[Broken]]] = [
     (history.a_touch_is_no_decision, TouchDecides),
     (history.controls_stand_until_lifted_or_run_out, with_records(controls=_controls_for_ever)),
     (history.controls_stand_until_lifted_or_run_out, LiftsForeignControls),
+    (
+        history.the_controls_of_another_time_are_those_that_were_active_then,
+        with_records(past_controls=lambda right, partition, at: right.controls(partition, at)[1]),
+    ),
     (history.the_version_of_controls_grows_with_every_word, with_records(controls=_version_for_ever)),
 ]
 

@@ -209,8 +209,18 @@ def active_controls(db: Session, partition: Partition, now: float) -> list[Contr
     Raises:
         DamagedError: one of them is damaged.
     """
-    found = []
-    for _number, _id, of, lifted_at, until, _changed, body in CONTROL.read_all(db.execute(_FIND_CONTROLS)):
-        if of == partition and lifted_at is None and (until is None or until > now):
-            found.append(_control(body))
-    return found
+    return [
+        _control(body)
+        for _number, _id, of, lifted_at, until, _changed, body in CONTROL.read_all(db.execute(_FIND_CONTROLS))
+        if of == partition and lifted_at is None and (until is None or until > now)
+    ]
+
+
+def past_controls(db: Session, partition: Partition, at: float) -> list[Control]:
+    """As `active_controls`, for those that were active at `at` and are kept."""
+    found = [
+        _control(body)
+        for _number, _id, of, lifted_at, until, _changed, body in CONTROL.read_all(db.execute(_FIND_CONTROLS))
+        if of == partition and (lifted_at is None or lifted_at > at) and (until is None or until > at)
+    ]
+    return [control for control in found if control.at <= at]

@@ -21,7 +21,7 @@ from lehr.model.reason import Reason
 from lehr.model.release import Release, Released
 from lehr.model.writes import Prune, Pruned
 from lehr.sdk.store import DamagedOperation, Head, Standing, Unsettled
-from lehr.store.sql.admission import active_controls, usage
+from lehr.store.sql.admission import active_controls, past_controls, usage
 from lehr.store.sql.evidence import evidence
 from lehr.store.sql.feed import entries, newest_position
 from lehr.store.sql.partitions import partition_row
@@ -104,6 +104,10 @@ class SqlRecords:
     def controls(self, partition: Partition, now: float) -> tuple[int, list[Control]]:
         with self._reading() as db:
             return partition_row(db, partition).controls, active_controls(db, partition, now)
+
+    def past_controls(self, partition: Partition, at: float) -> list[Control]:
+        with self._reading() as db:
+            return past_controls(db, partition, at)
 
     def released(self, partition: Partition, since: int = 0) -> tuple[int, list[Released]]:
         with self._reading() as db:

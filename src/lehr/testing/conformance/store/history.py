@@ -273,6 +273,22 @@ def controls_stand_until_lifted_or_run_out(store: Store) -> None:
     hold(kept == control("c2", expires_at=NOW + 10), "a control is kept as it was given")
 
 
+@RULES.opened
+def the_controls_of_another_time_are_those_that_were_active_then(store: Store) -> None:
+    """Also those that were lifted or have expired since, until they are pruned."""
+    commit(store, SetControl(control("c1", at=NOW)))
+    commit(store, SetControl(control("c2", at=NOW + 5, expires_at=NOW + 20)))
+    commit(store, SetControl(control("c0", at=NOW, partition=OTHER)))
+    commit(store, LiftControl(PARTITION, "c1", NOW + 10))
+    found = {
+        after: [item.id for item in store.records.past_controls(PARTITION, NOW + after)]
+        for after in (-1, 0, 5, 9, 10, 19, 20)
+    }
+    both, second = ["c1", "c2"], ["c2"]
+    expected: dict[int, list[str]] = {-1: [], 0: ["c1"], 5: both, 9: both, 10: second, 19: second, 20: []}
+    hold(found == expected, f"a control is active from when it was set until it ends, not {found}")
+
+
 @RULES
 def the_version_of_controls_grows_with_every_word(subject: Subject) -> None:
     """Given or lifted: a writer that relied on an older version is refused."""

@@ -278,6 +278,7 @@ def control(
     diff: str | None = None,
     expires_at: float | None = None,
     partition: Partition = PARTITION,
+    at: float = NOW,
 ) -> Control:
     """A person's word; `diff` as in `operation`."""
     return Control(
@@ -287,7 +288,7 @@ def control(
         selector=Selector(ids=(selects,)),
         reason="because",
         actor="ana",
-        at=NOW,
+        at=at,
         expires_at=expires_at,
         diff_digest=None if diff is None else digest(diff),
     )
