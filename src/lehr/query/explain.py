@@ -20,7 +20,7 @@ STORY = 8
 """Decisions of a story."""
 
 Look = Callable[[AssetId], "tuple[Row, Decision | None] | None"]
-"""The status of an asset, and its last decision; None if there is nothing to say about it."""
+"""The status of an asset, and its last decision; None if nothing is known of it."""
 
 
 class NumberedDecision(msgspec.Struct, frozen=True):

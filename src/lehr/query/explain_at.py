@@ -1,6 +1,6 @@
 """Why one asset had its status at another time, from what is still recorded of it.
 
-Decisions are recorded when a verdict changes, so the last one before a time says what was so at that time.
+Decisions are recorded when a verdict changes, so the last one before a time holds the status at that time.
 History is pruned from its beginning: what is older than the oldest entry of the feed may be gone, unless it
 is the newest of its kind, and this is reported.
 """
@@ -161,7 +161,7 @@ def _operation(reading: Reading, id: AssetId, at: float) -> Operation | None:
 
 
 def _ledger(reading: Reading, id: AssetId, at: float, operation: Operation | None) -> LedgerEntry | None:
-    """What had been applied by `at`; None if that is not known."""
+    """The content applied last by `at`; None if that is not known."""
     entry = reading.records.ledger(AssetKey(reading.partition, id))
     if entry is not None and entry.at <= at:
         return entry
