@@ -102,7 +102,7 @@ def _blocked(explanation: Explanation, now: float, *, alive: bool | None, releas
     if explanation.verdicts:
         yield "  checks"
         for verdict in explanation.verdicts:
-            yield from _verdict(verdict, now)
+            yield from verdict_lines(verdict, now)
     for link in explanation.chain:
         yield f"  {_link(link)}"
 
@@ -128,7 +128,8 @@ def _link(link: Link) -> str:
     return f"waits for  {summary}" + (f": {message}" if message else "")
 
 
-def _verdict(verdict: Verdict, now: float) -> Iterator[str]:
+def verdict_lines(verdict: Verdict, now: float) -> Iterator[str]:
+    """Lines about the verdict of a check: what it says, until when, and what would unblock it."""
     mark = terminal.style("allows", "green") if verdict.allow else terminal.style("waits ", "yellow")
     summary = verdict.message or ("no objection" if verdict.allow else verdict.reason)
     until = f"; until {formatting.when(verdict.until, now)}" if verdict.until and not verdict.allow else ""

@@ -11,6 +11,8 @@ from lehr.cli.active_run import run_state
 from lehr.cli.command import command
 from lehr.cli.complete import complete_asset
 from lehr.cli.formatting import past_moment
+from lehr.cli.metrics_file import metrics_option
+from lehr.cli.named_server import named_server
 from lehr.cli.output import show_text
 from lehr.cli.stored import open_reading, reading_options, remote_store, running_report, state_folder
 from lehr.query.partition_view import Reading
@@ -36,8 +38,26 @@ from lehr.query.run_state import RunState
     metavar="TIME",
     help="Explain the status at an earlier time: 10m ago, or a time such as 2026-01-31T12:00Z.",
 )
+@click.option(
+    "--if",
+    "supposed",
+    multiple=True,
+    metavar="COMMAND",
+    help="Show what the next turn would come to after this command, which is not given. Can be repeated.",
+)
+@click.option("--unblock", is_flag=True, help="Find the fewest commands that would unblock the asset.")
+@metrics_option
 @reading_options("text", "json", "yaml")
-def why(asset: str | None, everything: bool, limit: int, at: float | None, form: str) -> None:
+def why(
+    asset: str | None,
+    everything: bool,
+    limit: int,
+    at: float | None,
+    supposed: tuple[str, ...],
+    unblock: bool,
+    metrics: Path | None,
+    form: str,
+) -> None:
     """Explain the status of ASSET: what blocks it, since when, the evidence, what would unblock it and
     when it is retried; or how it reached its intended state.
 
@@ -48,12 +68,21 @@ def why(asset: str | None, everything: bool, limit: int, at: float | None, form:
         lehr why web/process     what blocks it, or which push brought it there
         lehr why --all           what everything that is not settled waits for, and how to unblock it
         lehr why --all -o json
-        lehr why web/process --at 2h
+        lehr why web/process --at 2h                    as it was two hours ago
+        lehr why web/process --if "unfreeze all"        would it be pushed then?
+        lehr why web/process --unblock                  which commands would unblock it?
+
+    COMMAND is written as it would be given: unfreeze, resume or unpin, with or without SELECTOR; retry,
+    approve, override --check ID; rollout release, promote, resume or retry. With --if and --unblock,
+    production is compared again, and nothing is written or pushed.
     """
     if (asset is None) is not everything:
         raise click.UsageError("Name one asset, or pass --all.")
-    if everything and at is not None:
-        raise click.UsageError("--at explains one asset; it cannot be combined with --all.")
+    _require_one_question(everything, at, supposed, unblock)
+    if supposed or unblock:
+        assert asset is not None
+        _suppose(asset, supposed, metrics, form)
+        return
     with open_reading() as reading:
         run = run_state()
         if asset is not None and at is not None:
@@ -65,6 +94,32 @@ def why(asset: str | None, everything: bool, limit: int, at: float | None, form:
             _show_one(reading, asset, form, alive=run.active)
         if run.active and form == "text":
             _warn_of_trouble(state_folder())
+
+
+def _require_one_question(
+    everything: bool, at: float | None, supposed: tuple[str, ...], unblock: bool
+) -> None:
+    asked = [
+        name
+        for name, given in (("--at", at is not None), ("--if", bool(supposed)), ("--unblock", unblock))
+        if given
+    ]
+    if everything and asked:
+        raise click.UsageError(f"{asked[0]} is about one asset; it cannot be combined with --all.")
+    if len(asked) > 1:
+        raise click.UsageError(f"{asked[0]} and {asked[1]} cannot be combined.")
+
+
+def _suppose(asset: str, supposed: tuple[str, ...], metrics: Path | None, form: str) -> None:
+    """Dry turns of an asset: after the supposed commands, or after the fewest that unblock it."""
+    from lehr.cli.what_if import require_local, show_unblocking, show_what_if
+
+    require_local(named_server())
+    with open_reading() as reading:
+        if supposed:
+            show_what_if(reading, asset, supposed, metrics, form)
+        else:
+            show_unblocking(reading, asset, metrics, form)
 
 
 def _warn_of_trouble(state: Path) -> None:

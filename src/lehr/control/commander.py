@@ -35,13 +35,12 @@ from lehr.control.messages import (
     Retry,
 )
 from lehr.control.retention import pruned
-from lehr.control.rollout_commands import chosen_policy, commanded, to_intent
-from lehr.control.rollout_commands import summary as summary_of_rollout
 from lehr.control.tenure import Tenure
 from lehr.enforce.committer import Committer
 from lehr.enforce.enforcer import Enforcer
 from lehr.enforce.governance import Governance
 from lehr.enforce.step import RETRY
+from lehr.enforce.to_intent import to_intent
 from lehr.model.asset import Asset, AssetId, AssetKey
 from lehr.model.attempt import Attempt
 from lehr.model.control import AuditEntry, Control
@@ -57,6 +56,8 @@ from lehr.model.writes import (
     WriteReleases,
 )
 from lehr.query.run_state import RunState
+from lehr.rollouts.commands import chosen_policy, commanded
+from lehr.rollouts.commands import summary as summary_of_rollout
 from lehr.rollouts.course import Course
 from lehr.sdk.runtime import Runtime
 from lehr.strategist.courses import read_courses
@@ -223,9 +224,17 @@ class Commander:
 
         async def write(governance: Governance) -> WriteReleases:
             nonlocal policy
-            policy = chosen_policy(request, governance.policies.items)
+            policy = chosen_policy(request.policy, governance.policies.items)
             now, course = self._clock.now(), await self._reading.run(self._course_of, policy)
-            evidence = commanded(request, policy, course, partition=self._partition, actor=actor, now=now)
+            evidence = commanded(
+                request.action,
+                policy,
+                course,
+                partition=self._partition,
+                actor=actor,
+                reason=request.reason,
+                now=now,
+            )
             version = governance.releases.version
             return WriteReleases(self._partition, version, governance.digest, now, evidence=(evidence,))
 
@@ -245,10 +254,11 @@ class Commander:
             nonlocal released
             now = self._clock.now()
             releases = to_intent(
-                request,
+                request.selector,
                 assets,
                 governance,
                 actor=actor,
+                reason=request.reason,
                 now=now,
                 identifier=lambda: self._chance.identifier(now),
             )

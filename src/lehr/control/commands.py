@@ -11,6 +11,7 @@ from lehr.control.messages import Approve, Controlling, Freeze, Lift, Override, 
 from lehr.model.asset import Asset, AssetId, Partition
 from lehr.model.control import Control, ControlKind
 from lehr.model.decision import Decision
+from lehr.model.lifting import lifted_by
 from lehr.model.reason import Reason
 from lehr.model.selector import Selector, parse_selector
 from lehr.model.writes import Pruned
@@ -174,23 +175,15 @@ def lifted(request: Lift, controls: Sequence[Control]) -> list[Control]:
     except ValueError as error:
         raise LehrError(f"there is no control {request.kind}", code="CTL116") from error
     selector = parse_selector(request.selector)
-    of_kind = [control for control in controls if control.kind is kind]
-    found = [control for control in of_kind if _taken_back(control.selector, selector)]
+    found = lifted_by(kind, selector, controls)
     if not found:
-        others = ", ".join(sorted({str(control.selector) for control in of_kind}))
+        others = ", ".join(sorted({str(item.selector) for item in controls if item.kind is kind}))
         raise LehrError(
             f"no {kind} is active for {selector}",
             code="CTL117",
             why=f"active ones are for: {others}" if others else f"no {kind} is active",
         )
     return found
-
-
-def _taken_back(standing: Selector, asked: Selector) -> bool:
-    if asked.all or standing == asked:
-        return True
-    plain = not (standing.types or standing.labels or asked.types or asked.labels)
-    return plain and bool(standing.ids) and set(standing.ids) <= set(asked.ids)
 
 
 def pruned_summary(pruned: Pruned) -> str:

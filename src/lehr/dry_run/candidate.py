@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from lehr.base.digest import Digest
 from lehr.model.asset import Asset, AssetId, AssetKey, Partition
@@ -12,6 +13,21 @@ from lehr.model.types import Registry, addon_names
 from lehr.sdk.store import Head, StoredIntent
 
 _NOBODY_KNOWS = Digest("candidate")
+
+
+class PublishedIntent:
+    """Published intent as it is: the candidate that changes nothing, for which no workspace is read.
+
+    Attributes:
+        newest: header of the newest incarnation.
+    """
+
+    def __init__(self, published: StoredIntent, newest: Incarnation) -> None:
+        self.newest = newest
+        self._published = published
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._published, name)
 
 
 class CandidateIntent:

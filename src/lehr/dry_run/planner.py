@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import enum
-from collections.abc import Callable, Collection, Coroutine, Sequence
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, cast
 
 import msgspec
@@ -20,7 +20,7 @@ from lehr.base.clock import Clock
 from lehr.base.digest import Digest
 from lehr.base.errors import LehrError
 from lehr.base.log import Log
-from lehr.dry_run.candidate import CandidateIntent
+from lehr.dry_run.candidate import CandidateIntent, PublishedIntent
 from lehr.dry_run.intent_changes import IntentChanges, intent_changes
 from lehr.dry_run.supposed import Supposed
 from lehr.dry_run.texts import has_texts, texts_of
@@ -29,6 +29,7 @@ from lehr.enforce.governance import AsOf, load
 from lehr.enforce.intent_readers import RecordingReader
 from lehr.enforce.lane import Lane
 from lehr.enforce.lookups import Lookups
+from lehr.enforce.memory import NO_MEMORY, Memory
 from lehr.enforce.neighbours import Neighbours
 from lehr.enforce.plugin_errors import one_line
 from lehr.enforce.recovery import Recovered, recover
@@ -118,7 +119,7 @@ class Planned(msgspec.Struct, frozen=True):
 class _Overlay(NamedTuple):
     """The part of a store that `lehr.enforce.governance.load` reads."""
 
-    intent: CandidateIntent
+    intent: CandidateIntent | PublishedIntent
     records: Records
 
 
@@ -133,14 +134,16 @@ class Planner:
     def __init__(
         self,
         runtime: Runtime,
-        candidate: CandidateIntent,
+        candidate: CandidateIntent | PublishedIntent,
         plugins: Sequence[AssetPlugin],
         checks: Sequence[CheckPlugin],
+        memories: Mapping[AssetId, Memory] = {},
     ) -> None:
         """Plan the effects of publishing `candidate`.
 
         Args:
             runtime: its store, with published intent and records, is only read.
+            memories: what a running process remembers of assets; by default as after a start, nothing.
         """
         overlay = cast(Store, _Overlay(candidate, runtime.store.records))
         self._runtime = runtime = replace(runtime, store=overlay)
@@ -163,6 +166,7 @@ class Planner:
         self._purposes: dict[AssetId, Purpose] = {}
         self._ended: dict[AssetId, _Ended] = {}
         self._missing: dict[AssetId, RecordingReader] = {}
+        self._memories = memories
         left = recover(runtime.store.intent, runtime.store.records, runtime.registry, runtime.partition)
         self._neighbours.unwatched.update(left.unwatched)
         for item in left.assets:
@@ -172,7 +176,10 @@ class Planner:
         lane = self._lanes.get(item.type, self._unserved)
         slot = Slot(AssetKey(self._runtime.partition, item.id), item.type, item.digest, lane)
         # Forget earlier decisions, so that each turn reports its decision even if it has not changed.
-        slot.state = replace(item.state, condition_key=None, next_at=None)
+        memory = self._memories.get(item.id, NO_MEMORY)
+        slot.state = replace(
+            item.state, condition_key=None, next_at=None, trouble=memory.trouble, contest=memory.contest
+        )
         slot.successor, slot.damage, slot.governance = item.successor, item.damage, self._governance
         self._slots[item.id] = slot
 

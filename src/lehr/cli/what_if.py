@@ -1,0 +1,208 @@
+"""`lehr why ASSET --if COMMAND` and `--unblock`: dry turns of one asset, and their results as text."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lehr.cli import terminal
+from lehr.cli.explanation_text import differences, paint, verdict_lines
+from lehr.cli.output import show_text
+from lehr.cli.stored import state_folder
+from lehr.dry_run.planner import PlannedResult
+from lehr.model.decision import Status
+
+if TYPE_CHECKING:
+    from lehr.dry_run.planner import Planned
+    from lehr.dry_run.unblock import Unblocking
+    from lehr.dry_run.what_if import Supposed, WhatIf
+    from lehr.query.partition_view import Reading
+
+_APPROVE = "lehr approve "
+
+
+def show_what_if(
+    reading: Reading, asset: str, commands: Sequence[str], metrics: Path | None, form: str
+) -> None:
+    """Show what the next turn of an asset would come to after these commands.
+
+    Raises:
+        LehrError: one of them is not valid, or would be refused; the asset cannot be planned.
+    """
+    import asyncio
+
+    from lehr.base.moments import plain
+
+    async def asked() -> Supposed:
+        async with _opened(reading, asset, metrics) as what_if:
+            return await what_if.turn(what_if.parsed(commands))
+
+    found = asyncio.run(asked())
+    show_text(form, _supposed_lines(found, reading.now), lambda: plain(found))
+
+
+def show_unblocking(reading: Reading, asset: str, metrics: Path | None, form: str) -> None:
+    """Show the fewest commands that would unblock an asset. Raises as `show_what_if`."""
+    import asyncio
+
+    from lehr.base.moments import plain
+    from lehr.dry_run.unblock import unblocking
+
+    async def asked() -> Unblocking:
+        async with _opened(reading, asset, metrics) as what_if:
+            return await unblocking(what_if)
+
+    found = asyncio.run(asked())
+    show_text(form, _unblocking_lines(found, reading.now), lambda: plain(found))
+
+
+@contextlib.asynccontextmanager
+async def _opened(reading: Reading, id: str, metrics: Path | None) -> AsyncIterator[WhatIf]:
+    from lehr import wiring
+    from lehr.base.blocking import Inline
+    from lehr.base.chance import Chance
+    from lehr.base.clock import SystemClock
+    from lehr.cli.run_log import configure_logs
+    from lehr.control.state_folder import record_of
+    from lehr.dry_run.what_if import WhatIf
+    from lehr.query.asset_rows import known_asset
+    from lehr.sdk.runtime import Runtime
+    from lehr.strategist.what_if import SupposedRollouts
+
+    configure_logs()
+    asset, _came_with = known_asset(reading, id)
+    state = state_folder()
+    record = record_of(state)
+    base = Path.cwd() if record is None or not record.path.is_dir() else record.path
+    deployment = wiring.Deployment(location=str(base), state=state, base=base, metrics=metrics)
+    store, clock, registry = (
+        reading.store,
+        SystemClock(),
+        wiring.registry_of(reading.store, reading.partition),
+    )
+    looks = wiring.looks(deployment, patience=None)
+    plugins = wiring.plugins(deployment)
+    rollouts = SupposedRollouts(store, registry, reading.partition, wiring.calendars, clock.now())
+    runtime = Runtime(reading.partition, store, registry, clock, Chance(), Inline(), None, looks)
+    try:
+        yield WhatIf(runtime, asset, plugins, wiring.checks(), rollouts.released)
+    finally:
+        await looks.close()
+        for plugin in plugins:
+            await plugin.close()
+
+
+# --- as text -------------------------------------------------------------------------
+
+
+def _supposed_lines(found: Supposed, now: float) -> Iterator[str]:
+    planned = found.planned
+    yield f"{_dot(found)} {terminal.printable(f'{planned.id} {_would(found)}{_why(found)}')}"
+    if found.commands:
+        yield f"  if         {_commands(found)}"
+    yield from _details(planned, now, blocked=not found.unblocked)
+
+
+def _unblocking_lines(found: Unblocking, now: float) -> Iterator[str]:
+    id = found.now.planned.id
+    if found.now.unblocked:
+        yield from _supposed_lines(found.now, now)
+        yield "  unblock    nothing blocks it: the next turn comes to this"
+        return
+    yield f"{_dot(found.now)} {terminal.printable(f'{id} {_is(found.now)}{_why(found.now)}')}"
+    if found.then is not None:
+        yield from _found(found.then, now)
+        return
+    assert found.otherwise is not None
+    if found.complete:
+        yield "  unblock    no command unblocks it"
+    else:
+        yield f"  unblock    none found: {found.turns} sets of commands were tried, smaller ones first"
+    rest = found.otherwise
+    yield f"  it {_would(rest)}{terminal.printable(_why(rest))}"
+    yield f"  after      {_commands(rest)}"
+    yield from _details(rest.planned, now, blocked=True)
+
+
+def _found(then: Supposed, now: float) -> Iterator[str]:
+    several = len(then.commands) > 1
+    yield "  unblock    run" + (" all of these; fewer are not enough" if several else "")
+    for command in then.commands:
+        yield f"    {terminal.printable(command)}"
+    if several and then.commands[-1].startswith(_APPROVE):
+        yield "  note       its diff can be approved when a turn after the other commands has shown it"
+    yield f"  then       it {_would(then)}"
+    yield from _details(then.planned, now, blocked=False)
+
+
+def _details(planned: Planned, now: float, *, blocked: bool) -> Iterator[str]:
+    if blocked and planned.unblock:
+        yield f"  unblock    {terminal.printable(planned.unblock)}"
+    waiting = [item for item in planned.verdicts if not item.allow]
+    if waiting:
+        yield "  checks"
+        for verdict in waiting:
+            yield from verdict_lines(verdict, now)
+    yield from differences(planned.diff)
+
+
+def _commands(found: Supposed) -> str:
+    return terminal.printable(" and ".join(f"`{command}`" for command in found.commands))
+
+
+def _why(found: Supposed) -> str:
+    """What blocks; empty if nothing does."""
+    planned = found.planned
+    return "" if found.unblocked else f": {planned.message or planned.reason}"
+
+
+def _dot(found: Supposed) -> str:
+    return paint(Status.CONVERGED if found.unblocked else Status.WAITING, "●")
+
+
+def _would(found: Supposed) -> str:
+    if found.planned.result is PlannedResult.AS_INTENDED and not found.unblocked:
+        return "would still be held back"
+    return _WOULD[found.planned.result]
+
+
+def _is(found: Supposed) -> str:
+    if found.planned.result is PlannedResult.AS_INTENDED:
+        return "is held back"
+    return _IS[found.planned.result]
+
+
+_WOULD = {
+    PlannedResult.AS_INTENDED: "would be as intended, without a push",
+    PlannedResult.PUSHED: "would be pushed",
+    PlannedResult.WAITS: "would wait",
+    PlannedResult.APPROVAL: "would need approval",
+    PlannedResult.HELD: "would be held",
+    PlannedResult.ORPHANED: "would be left alone, because intent let it go",
+    PlannedResult.NOT_KNOWN: "would not be pushed",
+}
+_IS = {
+    PlannedResult.WAITS: "waits",
+    PlannedResult.APPROVAL: "needs approval",
+    PlannedResult.HELD: "is held",
+    PlannedResult.NOT_KNOWN: "is not pushed",
+}
+
+
+def require_local(server: str | None) -> None:
+    """Check that production can be compared here.
+
+    Raises:
+        LehrError: the command reads from a server.
+    """
+    from lehr.base.errors import LehrError
+
+    if server is not None:
+        raise LehrError(
+            "commands cannot be supposed over HTTP",
+            code="CLI189",
+            why="a dry turn compares production, which the server does not",
+            fix="run it on the machine of `lehr run`, without --server",
+        )
