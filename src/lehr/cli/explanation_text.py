@@ -129,7 +129,7 @@ def _link(link: Link) -> str:
 
 
 def verdict_lines(verdict: Verdict, now: float) -> Iterator[str]:
-    """Lines about the verdict of a check: what it says, until when, and what would unblock it."""
+    """Lines about the verdict of a check: its message, until when it waits, and what would unblock it."""
     mark = terminal.style("allows", "green") if verdict.allow else terminal.style("waits ", "yellow")
     summary = verdict.message or ("no objection" if verdict.allow else verdict.reason)
     until = f"; until {formatting.when(verdict.until, now)}" if verdict.until and not verdict.allow else ""

@@ -52,6 +52,7 @@ TOPICS: Mapping[str, Topic] = {
     "services": Topic("Lehr as a service of systemd.", "how-to/run-as-a-service"),
     "nginx": Topic("Websites with nginx.", "how-to/run-nginx"),
     "http": Topic("The HTTP API of lehr serve.", "reference/http"),
+    "questions": Topic("Why it was so, and what would unblock it.", "how-to/ask-why"),
     "troubleshooting": Topic("Reactions to broken parts, and remedies.", "how-to/when-something-goes-wrong"),
 }
 """Names that are not commands."""

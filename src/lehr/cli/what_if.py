@@ -26,7 +26,7 @@ _APPROVE = "lehr approve "
 def show_what_if(
     reading: Reading, asset: str, commands: Sequence[str], metrics: Path | None, form: str
 ) -> None:
-    """Show what the next turn of an asset would come to after these commands.
+    """Show how the next turn of an asset would end after these commands.
 
     Raises:
         LehrError: one of them is not valid, or would be refused; the asset cannot be planned.
@@ -87,7 +87,7 @@ async def _opened(reading: Reading, id: str, metrics: Path | None) -> AsyncItera
     rollouts = SupposedRollouts(store, registry, reading.partition, wiring.calendars, clock.now())
     runtime = Runtime(reading.partition, store, registry, clock, Chance(), Inline(), None, looks)
     try:
-        yield WhatIf(runtime, asset, plugins, wiring.checks(), rollouts.released)
+        yield WhatIf(runtime, asset, plugins, wiring.checks(), rollouts)
     finally:
         await looks.close()
         for plugin in plugins:
@@ -109,7 +109,7 @@ def _unblocking_lines(found: Unblocking, now: float) -> Iterator[str]:
     id = found.now.planned.id
     if found.now.unblocked:
         yield from _supposed_lines(found.now, now)
-        yield "  unblock    nothing blocks it: the next turn comes to this"
+        yield "  unblock    nothing blocks it"
         return
     yield f"{_dot(found.now)} {terminal.printable(f'{id} {_is(found.now)}{_why(found.now)}')}"
     if found.then is not None:
@@ -117,12 +117,13 @@ def _unblocking_lines(found: Unblocking, now: float) -> Iterator[str]:
         return
     assert found.otherwise is not None
     if found.complete:
-        yield "  unblock    no command unblocks it"
+        yield "  unblock    no commands unblock it"
     else:
-        yield f"  unblock    none found: {found.turns} sets of commands were tried, smaller ones first"
+        yield f"  unblock    none found: {found.sets} sets of commands were tried, smaller ones first"
     rest = found.otherwise
-    yield f"  it {_would(rest)}{terminal.printable(_why(rest))}"
-    yield f"  after      {_commands(rest)}"
+    if rest.commands:
+        yield f"  if         {_commands(rest)}"
+        yield f"  then       it {_would(rest)}{terminal.printable(_why(rest))}"
     yield from _details(rest.planned, now, blocked=True)
 
 
@@ -132,7 +133,7 @@ def _found(then: Supposed, now: float) -> Iterator[str]:
     for command in then.commands:
         yield f"    {terminal.printable(command)}"
     if several and then.commands[-1].startswith(_APPROVE):
-        yield "  note       its diff can be approved when a turn after the other commands has shown it"
+        yield "  note       approve it once Lehr has carried out the other commands and shows the diff"
     yield f"  then       it {_would(then)}"
     yield from _details(then.planned, now, blocked=False)
 
@@ -149,11 +150,11 @@ def _details(planned: Planned, now: float, *, blocked: bool) -> Iterator[str]:
 
 
 def _commands(found: Supposed) -> str:
-    return terminal.printable(" and ".join(f"`{command}`" for command in found.commands))
+    return terminal.printable(", ".join(f"`{command}`" for command in found.commands))
 
 
 def _why(found: Supposed) -> str:
-    """What blocks; empty if nothing does."""
+    """The cause that blocks it, after a colon; empty if nothing does."""
     planned = found.planned
     return "" if found.unblocked else f": {planned.message or planned.reason}"
 

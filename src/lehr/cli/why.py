@@ -43,7 +43,7 @@ from lehr.query.run_state import RunState
     "supposed",
     multiple=True,
     metavar="COMMAND",
-    help="Show what the next turn would come to after this command, which is not given. Can be repeated.",
+    help="Show how the next turn would end after this command, without running it. Can be repeated.",
 )
 @click.option("--unblock", is_flag=True, help="Find the fewest commands that would unblock the asset.")
 @metrics_option
@@ -72,9 +72,9 @@ def why(
         lehr why web/process --if "unfreeze all"        would it be pushed then?
         lehr why web/process --unblock                  which commands would unblock it?
 
-    COMMAND is written as it would be given: unfreeze, resume or unpin, with or without SELECTOR; retry,
-    approve, override --check ID; rollout release, promote, resume or retry. With --if and --unblock,
-    production is compared again, and nothing is written or pushed.
+    COMMAND is written as you would type it: unfreeze, resume or unpin, with or without SELECTOR; retry;
+    approve; override --check ID; rollout release, promote, resume or retry. --if and --unblock compare
+    production again, and write and push nothing.
     """
     if (asset is None) is not everything:
         raise click.UsageError("Name one asset, or pass --all.")

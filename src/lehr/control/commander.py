@@ -15,7 +15,6 @@ from lehr.control.commands import (
     control_of,
     lifted,
     pruned_summary,
-    require_overridable,
     require_restartable,
     summary,
 )
@@ -39,6 +38,7 @@ from lehr.control.tenure import Tenure
 from lehr.enforce.committer import Committer
 from lehr.enforce.enforcer import Enforcer
 from lehr.enforce.governance import Governance
+from lehr.enforce.overrides import require_overridable
 from lehr.enforce.step import RETRY
 from lehr.enforce.to_intent import to_intent
 from lehr.model.asset import Asset, AssetId, AssetKey

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 
 from lehr.base.clock import iso
 from lehr.base.errors import LehrError
 from lehr.control.messages import Approve, Controlling, Freeze, Lift, Override, Pause, Pin, Restart
-from lehr.model.asset import Asset, AssetId, Partition
+from lehr.model.asset import AssetId, Partition
 from lehr.model.control import Control, ControlKind
 from lehr.model.decision import Decision
 from lehr.model.lifting import lifted_by
@@ -111,34 +110,6 @@ def summary(control: Control, assets: str) -> str:
     return f"{what}{at} set on {assets} ({control.selector}){until}"
 
 
-def require_overridable(check: str, governing: Sequence[Asset]) -> None:
-    """Check that an override would have an effect: one without would go unnoticed in an emergency.
-
-    Args:
-        governing: assets that configure checks now; those with `override: true` can be overridden.
-
-    Raises:
-        LehrError: the asset does not exist, or its check cannot be overridden.
-    """
-    payloads = {str(asset.id): asset.document()["payload"] for asset in governing}
-    possible = sorted(id for id, payload in payloads.items() if payload.get("override") is True)
-    if check not in payloads:
-        close = difflib.get_close_matches(check, payloads, n=1)
-        raise LehrError(
-            f"no check is configured by `{check}`",
-            code="CTL114",
-            why="an override must name the asset of a check",
-            fix=f"did you mean `{close[0]}`?" if close else _can_be_overridden(possible),
-        )
-    if check not in possible:
-        raise LehrError(
-            f"{check} cannot be overridden",
-            code="CTL115",
-            why="only checks whose asset has `override: true` can be overridden",
-            fix=f"{_can_be_overridden(possible)}; or commit `override: true`, if its type has that field",
-        )
-
-
 def require_restartable(selector: Selector, restarts: bool) -> None:
     """Check that a restart would ever be carried out: one that is not would stay for ever.
 
@@ -158,10 +129,6 @@ def require_restartable(selector: Selector, restarts: bool) -> None:
             why="nothing runs for assets of its type, or their plugin cannot restart it",
             fix="restart an asset of type lehr.Process",
         )
-
-
-def _can_be_overridden(possible: Sequence[str]) -> str:
-    return f"can be overridden: {', '.join(possible[:10])}" if possible else "no check can be overridden here"
 
 
 def lifted(request: Lift, controls: Sequence[Control]) -> list[Control]:

@@ -68,21 +68,22 @@ class Supposition(msgspec.Struct, frozen=True, order=True):
     of: str = ""
 
     def command(self, id: AssetId) -> str:
-        """The command to type, for the asset `id`. A word in capitals is to be replaced."""
+        """The command to type, for the asset `id`. Words in capitals are placeholders."""
         asset, of = shlex.quote(id), shlex.quote(self.of)
+        policy = f" {of}" if self.of else ""  # without one, the command is about the only policy
         match self.verb:
             case Verb.RESUME | Verb.UNFREEZE | Verb.UNPIN:
                 return f"lehr {self.verb} {of}"
             case Verb.RETRY:
                 return f"lehr retry {asset}"
             case Verb.RESUME_ROLLOUT:
-                return f"lehr {self.verb} {of}"
+                return f"lehr {self.verb}{policy}"
             case Verb.OVERRIDE:
                 return f"lehr override {asset} --check {of} --reason TEXT"
             case Verb.APPROVE | Verb.RELEASE:
                 return f"lehr {self.verb} {asset} --reason TEXT"
             case Verb.PROMOTE | Verb.RETRY_ROLLOUT:
-                return f"lehr {self.verb} {of} --reason TEXT"
+                return f"lehr {self.verb}{policy} --reason TEXT"
 
 
 def parse(text: str, asset: Asset, controls: Sequence[Control]) -> list[Supposition]:

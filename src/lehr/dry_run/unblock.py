@@ -16,15 +16,15 @@ class Unblocking(msgspec.Struct, frozen=True, kw_only=True):
         now: its next turn, without any command.
         then: its turn after the fewest commands that unblock it; null if no set was found.
         otherwise: its turn after all commands that could make a difference; null if a set was found.
-        complete: whether all smaller sets of commands were tried; if none was found, all of at most four.
-        turns: dry turns that were made.
+        complete: whether every smaller set was tried; if none was found, every set of at most four.
+        sets: sets of commands that were tried.
     """
 
     now: Supposed
     then: Supposed | None
     otherwise: Supposed | None
     complete: bool
-    turns: int
+    sets: int
 
 
 async def unblocking(what_if: WhatIf) -> Unblocking:
@@ -45,4 +45,4 @@ async def unblocking(what_if: WhatIf) -> Unblocking:
         then = await what_if.turn(search.found)
     else:
         otherwise = await what_if.turn(candidates)
-    return Unblocking(now=now, then=then, otherwise=otherwise, complete=search.complete, turns=what_if.turns)
+    return Unblocking(now=now, then=then, otherwise=otherwise, complete=search.complete, sets=what_if.sets)

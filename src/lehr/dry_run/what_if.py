@@ -1,4 +1,4 @@
-"""What the next turn of one asset would come to if some commands were given. Writes and pushes nothing.
+"""The next turn of one asset, if some commands were given. Writes and pushes nothing.
 
 The turn is that of a plan (`planner`), over published intent, under the controls and releases that there
 would be. It remembers failed pushes as the running process does, so that a retry makes a difference.
@@ -6,12 +6,13 @@ would be. It remembers failed pushes as the running process does, so that a retr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple, cast
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple, Protocol, cast
 
 import msgspec
 from msgspec.structs import replace
 
+from lehr.base.digest import Digest
 from lehr.base.errors import LehrError
 from lehr.dry_run.candidate import PublishedIntent
 from lehr.dry_run.planner import Planned, PlannedResult, Planner
@@ -26,9 +27,11 @@ from lehr.dry_run.suppositions import (
 )
 from lehr.enforce.governance import Governance, load
 from lehr.enforce.memory import NO_MEMORY, Memory, memory_after
+from lehr.enforce.overrides import overridable, require_overridable
 from lehr.enforce.to_intent import to_intent
-from lehr.model.asset import Asset, AssetKey, Partition
+from lehr.model.asset import Asset, AssetId, AssetKey, Partition
 from lehr.model.control import Control
+from lehr.model.control_index import ControlIndex
 from lehr.model.evidence import RolloutCommand
 from lehr.model.reason import Reason
 from lehr.model.release import Released
@@ -38,15 +41,35 @@ from lehr.sdk.plugin import AssetPlugin
 from lehr.sdk.runtime import Runtime
 from lehr.sdk.store import Records, Store
 
-RolledOut = Callable[[Governance, Sequence[tuple[RolloutCommand, str]]], Sequence[Released]]
-"""The releases that count after commands about rollouts, of assets for which they change. May block.
 
-Raises `LehrError` for a command that would be refused.
-"""
+class Rollouts(Protocol):
+    """Rollouts at one moment, without the effects of any command. May block."""
+
+    def effective(self, policy: AssetId) -> Sequence[RolloutCommand]:
+        """The commands that would have an effect on the rollout of a policy now."""
+        ...
+
+    def released(
+        self,
+        governance: Governance,
+        about: AssetId | None,
+        commands: Sequence[tuple[RolloutCommand, str]],
+    ) -> Sequence[Released]:
+        """The releases that would count of all assets for which they change, without time passing.
+
+        Args:
+            governance: with the supposed controls, and releases as they are.
+            about: a policy whose rollout continues, whether or not a command is about it.
+            commands: each with its policy; empty for the only one.
+
+        Raises:
+            LehrError: a command would be refused.
+        """
+        ...
 
 
 class Supposed(msgspec.Struct, frozen=True):
-    """What a turn would come to.
+    """The result of a turn that is only supposed.
 
     Attributes:
         commands: those that are supposed, as they would be typed.
@@ -95,13 +118,13 @@ class WhatIf:
         asset: Asset,
         plugins: Sequence[AssetPlugin],
         checks: Sequence[CheckPlugin],
-        rolled_out: RolledOut | None = None,
+        rollouts: Rollouts | None = None,
     ) -> None:
         """Reads the store, which is not written. Blocks.
 
         Args:
             asset: as intent last had it.
-            rolled_out: None where commands about rollouts cannot be supposed.
+            rollouts: None where releases stay as they are.
 
         Raises:
             LehrError: nothing is published yet, or the asset has no production; the store cannot be read.
@@ -118,72 +141,86 @@ class WhatIf:
         self._asset = asset
         self._plugins = plugins
         self._checks = checks
-        self._rolled_out = rolled_out
+        self._rollouts = rollouts
         self._now = runtime.clock.now()
         _version, self._controls = runtime.store.records.controls(runtime.partition, self._now)
         self._governance = load(runtime.store, runtime.registry, newest, self._now)
         self._memory = self._remembered()
-        self._known: dict[frozenset[Supposition], Supposed] = {}
+        self._known: dict[frozenset[Supposition], Planned] = {}
+        self._releases: dict[frozenset[Supposition], Sequence[Released]] = {}
 
     @property
-    def turns(self) -> int:
+    def sets(self) -> int:
         """How many sets of commands were supposed."""
         return len(self._known)
 
     def parsed(self, texts: Iterable[str]) -> tuple[Supposition, ...]:
-        """The suppositions that texts write, each once. Raises as `lehr.dry_run.suppositions.parse`."""
+        """The suppositions that texts write, each once.
+
+        Raises:
+            LehrError: as `lehr.dry_run.suppositions.parse`; or a check cannot be overridden.
+        """
         found = [item for text in texts for item in parse(text, self._asset, self._controls)]
+        for item in found:
+            if item.verb is Verb.OVERRIDE:
+                require_overridable(item.of, self._governing())
         return tuple(dict.fromkeys(found))
 
     def candidates(self) -> list[Supposition]:
         """The commands that could make a difference to the asset, those that lift something first."""
         found = lifts_over(self._asset, self._controls)
-        if self._memory != NO_MEMORY:
+        if self._memory.slows:
             found.append(Supposition(Verb.RETRY))
-        found += self._overrides()
-        governance, id = self._governance, self._asset.id
-        policy = governance.policies.of(self._asset)
-        released = governance.releases.of(id, policy is not None)
+        found += [
+            Supposition(Verb.OVERRIDE, check.id)
+            for check in overridable(self._governing())
+            if self._is_selected(check.document()["payload"].get("select"))
+        ]
+        policy = self._governance.policies.of(self._asset)
+        released = self._governance.releases.of(self._asset.id, policy is not None)
         if released is not None and policy is None:
             found.append(Supposition(Verb.RELEASE))
-        if policy is not None and released is not None and self._rolled_out is not None:
-            found += [item for verb in OF_ROLLOUTS if self._is_possible(item := Supposition(verb, policy.id))]
+        if released is not None and policy is not None and self._rollouts is not None:
+            effective = self._rollouts.effective(policy.id)
+            found += [Supposition(verb, policy.id) for verb, of in OF_ROLLOUTS.items() if of in effective]
         found.append(Supposition(Verb.APPROVE))
         return found
 
     async def turn(self, suppositions: Iterable[Supposition]) -> Supposed:
-        """What the next turn would come to, if these commands were given.
+        """The next turn, if these commands were given.
 
         Raises:
             LehrError: one of them would be refused; the store cannot be read.
         """
         given = tuple(dict.fromkeys(suppositions))
-        known = self._known.get(frozenset(given))
+        planned = await self._planned(frozenset(given))
+        commands = tuple(item.command(self._asset.id) for item in given)
+        return Supposed(commands, is_unblocked(planned), planned)
+
+    async def _planned(self, given: frozenset[Supposition]) -> Planned:
+        known = self._known.get(given)
         if known is None:
-            planned = await self._planned(given)
-            commands = tuple(item.command(self._asset.id) for item in given)
-            known = self._known[frozenset(given)] = Supposed(commands, is_unblocked(planned), planned)
+            known = self._known[given] = await self._approved(given)
         return known
 
-    async def _planned(self, given: tuple[Supposition, ...]) -> Planned:
-        released = self._released(given)
-        planned = await self._turn(given, self._changed(given), released)
-        if planned.result is PlannedResult.APPROVAL and Supposition(Verb.APPROVE) in given:
-            # The approval is for the diff that the other commands lead to.
-            assert planned.diff is not None
-            approved = planned.diff.digest()
-            planned = await self._turn(given, self._changed(given, approved), released)
-        return planned
+    async def _approved(self, given: frozenset[Supposition]) -> Planned:
+        """The turn; an approval is for the diff that the other commands lead to."""
+        others = given - {Supposition(Verb.APPROVE)}
+        if others == given:
+            return await self._turn(given)
+        planned = await self._planned(others)
+        if planned.result is not PlannedResult.APPROVAL:
+            return planned
+        assert planned.diff is not None
+        return await self._turn(given, planned.diff.digest())
 
-    def _changed(self, given: Iterable[Supposition], approved: Any = None) -> list[Control]:
-        key = AssetKey(self._runtime.partition, self._asset.id)
-        return controls_under(given, key, self._controls, self._now, approved)
+    def _governing(self) -> list[Asset]:
+        return [asset for assets in self._governance.assets.values() for asset in assets]
 
-    async def _turn(
-        self, given: Iterable[Supposition], controls: Sequence[Control], released: Sequence[Released]
-    ) -> Planned:
-        real = self._runtime.store
-        records = _SupposedRecords(real.records, controls, released)
+    async def _turn(self, given: frozenset[Supposition], approved: Digest | None = None) -> Planned:
+        real, key = self._runtime.store, AssetKey(self._runtime.partition, self._asset.id)
+        controls = controls_under(sorted(given), key, self._controls, self._now, approved)
+        records = _SupposedRecords(real.records, controls, self._released(given, controls))
         runtime = replace(self._runtime, store=cast(Store, _Overlay(real.intent, records)))
         retried = Supposition(Verb.RETRY) in given
         memories = {} if retried else {self._asset.id: self._memory}
@@ -197,42 +234,42 @@ class WhatIf:
             )
         return found[0]
 
-    def _released(self, given: Iterable[Supposition]) -> list[Released]:
-        found: list[Released] = []
-        if Supposition(Verb.RELEASE) in given:
-            releases = to_intent(
-                self._asset.id,
-                [self._asset],
-                self._governance,
-                actor=SUPPOSED,
-                reason=SUPPOSED,
-                now=self._now,
-                identifier=lambda: SUPPOSED,
-            )
-            found += [Released(item.asset, item) for item in releases]
-        commands = [(OF_ROLLOUTS[item.verb], item.of) for item in given if item.verb in OF_ROLLOUTS]
-        if commands and self._rolled_out is None:
-            raise LehrError("commands about rollouts cannot be supposed here", code="DRY106")
-        if commands and self._rolled_out is not None:
-            found += self._rolled_out(self._governance, commands)
-        return found
+    def _released(self, given: frozenset[Supposition], controls: Sequence[Control]) -> Sequence[Released]:
+        """The releases that change: of the asset itself, and as rollouts continue under these controls."""
+        relevant = given - {Supposition(Verb.APPROVE), Supposition(Verb.RETRY)}
+        known = self._releases.get(relevant)
+        if known is None:
+            known = self._releases[relevant] = [
+                *self._to_intent(given),
+                *self._rolled_out(given, controls),
+            ]
+        return known
 
-    def _is_possible(self, supposition: Supposition) -> bool:
-        try:
-            self._released([supposition])
-        except LehrError:
-            return False
-        return True
+    def _to_intent(self, given: frozenset[Supposition]) -> list[Released]:
+        if Supposition(Verb.RELEASE) not in given:
+            return []
+        releases = to_intent(
+            self._asset.id,
+            [self._asset],
+            self._governance,
+            actor=SUPPOSED,
+            reason=SUPPOSED,
+            now=self._now,
+            identifier=lambda: SUPPOSED,
+        )
+        return [Released(item.asset, item) for item in releases]
 
-    def _overrides(self) -> list[Supposition]:
-        """Overrides of the checks over the asset whose configuration allows them."""
-        found = []
-        for assets in self._governance.assets.values():
-            for asset in assets:
-                payload = asset.document()["payload"]
-                if payload.get("override") is True and self._is_selected(payload.get("select")):
-                    found.append(Supposition(Verb.OVERRIDE, asset.id))
-        return found
+    def _rolled_out(self, given: frozenset[Supposition], controls: Sequence[Control]) -> Sequence[Released]:
+        commands = [(OF_ROLLOUTS[item.verb], item.of) for item in sorted(given) if item.verb in OF_ROLLOUTS]
+        if self._rollouts is None:
+            if commands:
+                raise LehrError("commands about rollouts cannot be supposed here", code="DRY106")
+            return []
+        policy = self._governance.policies.of(self._asset)
+        if not commands and policy is None:
+            return []
+        governance = replace(self._governance, controls=ControlIndex(controls))
+        return self._rollouts.released(governance, None if policy is None else policy.id, commands)
 
     def _is_selected(self, select: Any) -> bool:
         try:
@@ -241,7 +278,7 @@ class WhatIf:
             return True  # it selects in another way
 
     def _remembered(self) -> Memory:
-        """What the running process remembers of the asset."""
+        """Failed pushes of the asset, as the running process remembers them."""
         records, partition = self._runtime.store.records, self._runtime.partition
         numbers = [number for number, _decision in records.decisions(partition, self._asset.id, 1)]
         recorded = records.decision(partition, numbers[0]) if numbers else None

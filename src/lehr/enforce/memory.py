@@ -1,7 +1,7 @@
-"""What the loop of an asset remembers of pushes that did not succeed, from its last decision. Pure.
+"""The memory that the loop of an asset has of pushes that did not succeed, from its last decision. Pure.
 
-A process keeps it in memory, and it is recorded with each decision. Another process that asks what a turn
-would come to now has to know it.
+The running process keeps it in memory, and records it with each decision. Another process reads it from there
+to find out how the next turn would end.
 """
 
 from __future__ import annotations
@@ -23,12 +23,19 @@ class Memory(NamedTuple):
     trouble: Trouble = NO_TROUBLE
     contest: Contest = NO_CONTEST
 
+    @property
+    def slows(self) -> bool:
+        """Whether a retry would make a difference: it forgets what keeps the asset from being pushed."""
+        trouble = self.trouble
+        troubled = trouble.failures or trouble.failed_diffs or trouble.ineffective or trouble.stalled
+        return bool(troubled or self.contest.level)
+
 
 NO_MEMORY = Memory()
 
 
 def memory_after(decision: Decision, inputs: bytes, now: float, monotonic: float) -> Memory:
-    """What was remembered after a decision.
+    """The memory after a decision.
 
     Args:
         now: wall-clock seconds; `monotonic`: of the same moment. Both of the caller, since the monotonic

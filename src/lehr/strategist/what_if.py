@@ -1,4 +1,4 @@
-"""What rollouts would release at once if people gave commands about them. Writes nothing."""
+"""The releases that rollouts would make at once if people gave commands about them. Writes nothing."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from collections.abc import Iterable, Sequence
 from msgspec.structs import replace
 
 from lehr.base.chance import Chance
-from lehr.base.errors import LehrError, raised_as
 from lehr.enforce.governance import Governance
 from lehr.model.asset import AssetId, Partition
-from lehr.model.evidence import RolloutCommand
+from lehr.model.evidence import Looked, RolloutCommand
 from lehr.model.release import Released
 from lehr.model.types import Registry
 from lehr.rollouts.commands import chosen_policy, commanded
@@ -30,7 +29,7 @@ _MOST_STEPS = 20
 
 
 class SupposedRollouts:
-    """Rollouts of a partition at one moment, and what commands would change in them."""
+    """Rollouts of a partition at one moment, and the effects of commands on them."""
 
     def __init__(
         self, store: Store, registry: Registry, partition: Partition, calendars: Calendars, now: float
@@ -52,21 +51,38 @@ class SupposedRollouts:
         self._evidence = evidence_by_policy(store.records, partition)
         self._chance = Chance(0)  # ids of what is not written
 
+    def effective(self, policy: AssetId) -> list[RolloutCommand]:
+        """The commands that would let the rollout of a policy continue now, or begin again."""
+        course = self._course(policy)
+        found = []
+        if course.running is not None and course.running.watched:
+            found.append(RolloutCommand.PROMOTE)
+        if course.running is not None and course.running.paused is not None:
+            found.append(RolloutCommand.RESUME)
+        if course.quarantined:
+            found.append(RolloutCommand.RETRY)
+        return found
+
     def released(
-        self, governance: Governance, commands: Sequence[tuple[RolloutCommand, str]]
+        self,
+        governance: Governance,
+        about: AssetId | None,
+        commands: Sequence[tuple[RolloutCommand, str]],
     ) -> list[Released]:
         """The releases that would count of all assets for which they change, without time passing.
 
         Args:
+            governance: of the newest incarnation, under the supposed controls.
+            about: a policy whose rollout continues, whether or not a command is about it.
             commands: each with its policy; empty for the only one.
 
         Raises:
-            LehrError: a command would be refused, or the target selection of a policy has no answer.
+            LehrError: a command would be refused; the store cannot be read.
         """
-        courses: dict[AssetId, Course] = {}
+        courses = {} if about is None else {about: self._course(about)}
         for action, name in commands:
             id = chosen_policy(name, governance.policies.items)
-            course = courses.get(id) or folded(self._evidence.get(id, ()))
+            course = courses.get(id) or self._course(id)
             given = commanded(
                 action,
                 id,
@@ -80,27 +96,31 @@ class SupposedRollouts:
         under = governance
         for policy in governance.policies.items:
             if policy.id in courses:
-                what = f"the next step of the rollout of {policy.id} is not known"
-                fix = "correct `target_selection` of the policy"
-                with raised_as(LehrError, what, code="ROL138", fix=fix, on=ValueError):
-                    under = self._stepped(policy, courses[policy.id], under)
+                under = self._stepped(policy, courses[policy.id], under)
         changed = under.releases.changed_from(governance.releases)
         found = (under.releases.of(id, governed=True) for id in changed)
         return [item for item in found if item is not None]
 
+    def _course(self, policy: AssetId) -> Course:
+        return folded(self._evidence.get(policy, ()))
+
     def _stepped(self, policy: Policy, course: Course, governance: Governance) -> Governance:
         """Governance after the steps of a policy that follow at once."""
+        roster = Roster(self._store, self._registry, self._partition, self._calendars)
+        since_look = None
         for _number in range(_MOST_STEPS):
-            roster = Roster(self._store, self._registry, self._partition, self._calendars)
-            step = plan(
-                policy.payload,
-                course,
-                roster.members(policy, course.running, governance, self._now),
-                governance.sequence,
-                self._now,
-                since_look=None,
-                new_id=self._chance.identifier(self._now),
-            )
+            try:
+                step = plan(
+                    policy.payload,
+                    course,
+                    roster.taking_part(policy, course.running, governance, self._now),
+                    governance.sequence,
+                    self._now,
+                    since_look=since_look,
+                    new_id=self._chance.identifier(self._now),
+                )
+            except ValueError:
+                break  # the target selection has no answer, so the rollout holds
             if not step.writes:
                 break
             write = write_of(
@@ -115,6 +135,8 @@ class SupposedRollouts:
             )
             for fact in step.facts:
                 course = after(course, step.rollout, fact, self._now)
+            if any(isinstance(fact, Looked) for fact in step.facts):
+                since_look = 0.0  # no time passes, so there is one look at most
             released = [Released(item.asset, item) for item in write.releases]
             released += self._withdrawn(governance, step.withdrawn, {item.asset for item in released})
             releases = governance.releases.updated(governance.releases.version + 1, released)
