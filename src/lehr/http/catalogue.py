@@ -7,5 +7,6 @@ from lehr.http.operations import OPERATIONS
 from lehr.http.questions import Resource
 from lehr.http.records import RECORDS
 from lehr.http.resources import RESOURCES
+from lehr.http.rollouts import ROLLOUTS
 
-CATALOGUE: tuple[Resource, ...] = (*RESOURCES, *EXPLANATIONS, *OPERATIONS, *RECORDS)
+CATALOGUE: tuple[Resource, ...] = (*RESOURCES, *EXPLANATIONS, *ROLLOUTS, *OPERATIONS, *RECORDS)

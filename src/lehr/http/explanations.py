@@ -78,7 +78,7 @@ def _why(question: Question, asked: OfWhy) -> Representation:
             explanation = explain(reading, asked.asset)
         awaited = None
         if any(row.reason == Reason.AWAITING_RELEASE for row in explanation.rows):
-            awaited = release_awaited(reading, explanation, _rollouts_of(question, reading))
+            awaited = release_awaited(reading, explanation, rollouts_of(question, reading))
         return why_document(explanation, awaited)
 
     return Representation(make)
@@ -180,7 +180,7 @@ def _graph(question: Question, asked: OfGraph) -> Representation:
 # --- rollouts -------------------------------------------------------------------------
 
 
-def _rollouts_of(question: Question, reading: Reading) -> Rollouts | None:
+def rollouts_of(question: Question, reading: Reading) -> Rollouts | None:
     """The rollouts now; None before the first incarnation."""
     newest = reading.newest()
     if newest is None:
@@ -190,6 +190,24 @@ def _rollouts_of(question: Question, reading: Reading) -> Rollouts | None:
     return Rollouts(question.store, registry, newest, reading.partition, reading.now, installation.calendars)
 
 
+def require_rollouts(question: Question, reading: Reading, policy: str) -> Rollouts:
+    """The rollouts now, to find that of a policy.
+
+    Raises:
+        ProblemError: nothing is published yet.
+    """
+    rollouts = rollouts_of(question, reading)
+    if rollouts is None:
+        raise ProblemError(
+            "NotFound",
+            f"there is no rollout policy {policy}",
+            code="HTP136",
+            why="nothing is published yet",
+            fix="see /rollouts",
+        )
+    return rollouts
+
+
 @EXPLANATIONS.answered_by(
     "rollouts", "The rollouts of all policies in force.", OfPartition, list[RolloutStatus], whole=True
 )
@@ -197,7 +215,7 @@ def _rollouts(question: Question, asked: OfPartition) -> Representation:
     reading = question.reading(asked.partition)
 
     def make() -> list[RolloutStatus]:
-        rollouts = _rollouts_of(question, reading)
+        rollouts = rollouts_of(question, reading)
         return [] if rollouts is None else rollouts.all()
 
     return Representation(make)
@@ -221,17 +239,8 @@ def _rollout(question: Question, asked: OfRollout) -> Representation:
     reading = question.reading(asked.partition)
 
     def make() -> RolloutDocument:
-        rollouts = _rollouts_of(question, reading)
-        if rollouts is None:
-            raise ProblemError(
-                "NotFound",
-                f"there is no rollout policy {asked.id}",
-                code="HTP136",
-                why="nothing is published yet",
-                fix="see /rollouts",
-            )
         with meaning("NotFound", "see /rollouts"):
-            status = rollouts.of(asked.id)
+            status = require_rollouts(question, reading, asked.id).of(asked.id)
         return rollout_document(status, _commit(question, reading, status.target))
 
     return Representation(make)

@@ -15,15 +15,39 @@ _REMEMBERED = 100
 """Cohorts that are judged at the same time: more policies than that only cost time."""
 
 
-class _Judged:
-    """The judgement of a cohort so far."""
+class CohortJudgement:
+    """The judgement of a cohort so far.
+
+    Attributes:
+        judge: with the part of the error rate that is the cohort's.
+        counted: what was judged.
+    """
 
     def __init__(self, judge: Judge, counters: Sequence[str]) -> None:
         self.judge = judge
-        self.recorder = LookRecorder(judge.warmup_seconds, judge.longest_gap_seconds)
-        self.judgement = Judgement(judge, counters)
         self.counted: list[Counted] = []
-        self.verdict = self.judgement.verdict()
+        self._recorder = LookRecorder(judge.warmup_seconds, judge.longest_gap_seconds)
+        self._judgement = Judgement(judge, counters)
+
+    def take(self, counted: Counted) -> None:
+        """Judge one more look."""
+        for item in counted.samples:
+            group = CANARY if item.canary else CONTROL
+            self._recorder.add(Sample(counted.at, group, f"{item.unit}/{item.replica}", item.values))
+        self._judgement.add(self._recorder.look(counted.at))
+        self.counted.append(counted)
+
+    def verdict(self) -> Verdict:
+        """The verdict after the last look."""
+        return self._judgement.verdict()
+
+
+class _Judged:
+    """A cohort, and the verdict on it so far."""
+
+    def __init__(self, cohort: CohortJudgement) -> None:
+        self.cohort = cohort
+        self.verdict = cohort.verdict()
 
 
 class Verdicts:
@@ -41,31 +65,31 @@ class Verdicts:
         if not rollout.counted:
             return None
         cohort = rollout.counted[-1].cohort
-        judge = replace(analysis.judge, alpha=alpha_of(analysis.judge.alpha, cohort, waves))
+        judge = judge_of(analysis, cohort, waves)
         key = rollout.id, cohort
         judged = self._known.pop(key, None)
-        if judged is None or judged.judge != judge or not _continues(judged.counted, rollout.counted):
-            judged = _Judged(judge, list(analysis.counters))
-        if new := rollout.counted[len(judged.counted) :]:
+        if judged is None or not _continues(judged.cohort, judge, rollout.counted):
+            judged = _Judged(CohortJudgement(judge, list(analysis.counters)))
+        if new := rollout.counted[len(judged.cohort.counted) :]:
             for counted in new:
-                _judge(judged, counted)
-            judged.verdict = judged.judgement.verdict()
+                judged.cohort.take(counted)
+            judged.verdict = judged.cohort.verdict()
         self._known[key] = judged
         if len(self._known) > _REMEMBERED:
             del self._known[next(iter(self._known))]
         return judged.verdict
 
 
-def _continues(judged: list[Counted], counted: tuple[Counted, ...]) -> bool:
-    return len(judged) <= len(counted) and judged[-1:] == [*counted[len(judged) - 1 : len(judged)]]
+def _continues(cohort: CohortJudgement, judge: Judge, counted: tuple[Counted, ...]) -> bool:
+    judged = cohort.counted
+    if cohort.judge != judge or len(judged) > len(counted):
+        return False
+    return judged[-1:] == [*counted[len(judged) - 1 : len(judged)]]
 
 
-def _judge(judged: _Judged, counted: Counted) -> None:
-    for item in counted.samples:
-        group = CANARY if item.canary else CONTROL
-        judged.recorder.add(Sample(counted.at, group, f"{item.unit}/{item.replica}", item.values))
-    judged.judgement.add(judged.recorder.look(counted.at))
-    judged.counted.append(counted)
+def judge_of(analysis: CanaryAnalysis, cohort: int, waves: int) -> Judge:
+    """The judge of a cohort, with its part of the error rate."""
+    return replace(analysis.judge, alpha=alpha_of(analysis.judge.alpha, cohort, waves))
 
 
 def alpha_of(alpha: float, cohort: int, waves: int) -> float:

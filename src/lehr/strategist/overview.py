@@ -15,6 +15,7 @@ from lehr.model.evidence import Evidence
 from lehr.model.incarnation import Incarnation
 from lehr.model.release import Release
 from lehr.model.types import Registry
+from lehr.rollouts.canary_trace import CanaryTrace, canary_trace
 from lehr.rollouts.course import folded
 from lehr.rollouts.figures import RolloutState
 from lehr.rollouts.forecast import Forecast
@@ -121,10 +122,22 @@ class Rollouts:
         Raises:
             LehrError: there is no such policy, or several to choose from; or as `all`.
         """
+        return self._status(self._policy(policy))
+
+    def canary(self, policy: str | None) -> CanaryTrace | None:
+        """The canary analysis of a policy's newest rollout; None if it has none.
+
+        Raises:
+            LehrError: as `of`.
+        """
+        chosen = self._policy(policy)
+        return canary_trace(chosen, folded(self._evidence.get(chosen.id, [])))
+
+    def _policy(self, policy: str | None) -> Policy:
         items = self._governance.policies.items
         named = [item for item in items if policy in (None, item.id)]
         if len(named) == 1:
-            return self._status(named[0])
+            return named[0]
         if not items:
             raise LehrError(
                 "no rollout policy is in force", code="ROL130", fix="see `lehr explain lehr.RolloutPolicy`"
@@ -143,9 +156,8 @@ class Rollouts:
         Raises:
             LehrError: there is no such policy, or several to choose from; or its rollout cannot be forecast.
         """
-        status = self.of(policy)
-        chosen = next(item for item in self._governance.policies.items if item.id == status.policy)
-        return self._forecast(chosen, status, every_unit=every_unit)
+        chosen = self._policy(policy)
+        return self._forecast(chosen, self._status(chosen), every_unit=every_unit)
 
     def awaited_by(self, asset: Asset) -> AwaitedRelease | None:
         """The release that an asset waits for; None for an asset that releases do not govern."""

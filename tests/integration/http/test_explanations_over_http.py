@@ -135,14 +135,15 @@ def ask(state: Path, story: Callable[[Running], Awaitable[None]], run: RunState 
     asyncio.run(main())
 
 
+_TIMES = ("until", "begun_at", "made_at", "early", "late")
+
+
 def without_times(found: Any) -> Any:
     """Without moments that depend on when it was asked."""
     if isinstance(found, list):
         return [without_times(item) for item in found]
     if isinstance(found, dict):
-        return {
-            name: without_times(item) for name, item in found.items() if name not in ("until", "begun_at")
-        }
+        return {name: without_times(item) for name, item in found.items() if name not in _TIMES}
     return found
 
 
@@ -151,6 +152,8 @@ SAME = [
     (("why", "c"), "why?asset=c"),
     (("rollout", "list"), "rollouts"),
     (("rollout", "show", "waves"), "rollouts/waves"),
+    (("rollout", "forecast", "waves"), "rollout-forecast?policy=waves"),
+    (("rollout", "forecast", "waves", "--every-unit"), "rollout-forecast?policy=waves&every_unit=true"),
     (("types",), "types"),
     (("explain", "lehr.File"), "types/lehr.File"),
 ]
@@ -326,6 +329,10 @@ def test_a_graph_of_many_neighbours_is_cut_and_says_so(tmp_path: Path) -> None:
         ("graph?around=a&hops=0", 400, "HTP103", "hops"),
         ("graph?around=a&hops=6", 400, "HTP103", "hops"),
         ("rollouts/none", 404, "ROL130", None),
+        ("rollout-forecast?policy=none", 404, "ROL130", None),
+        ("rollout-forecast?policy=none&every_unit=maybe", 400, "HTP103", "every_unit"),
+        ("rollout-canary?policy=none", 404, "ROL130", None),
+        ("rollout-canary", 400, "HTP103", "policy"),
         ("rollout-history?policy=none", 404, "ROL137", None),
         ("types?at=9", 404, "QRY109", None),
         ("types?at=1", 410, "SDK106", None),
