@@ -12,12 +12,14 @@ from lehr.base.moments import Moment, span
 from lehr.base.text import listed
 from lehr.canary import Verdict
 from lehr.model.asset import AssetId
-from lehr.model.evidence import Begun, Evidence, Moments, RolloutCommand, UnitLook
+from lehr.model.evidence import Begun, RolloutCommand, UnitLook
 from lehr.rollouts.comparison import Comparison, compared
-from lehr.rollouts.course import Course, Rollout, after
+from lehr.rollouts.course import Course, Rollout
 from lehr.rollouts.figures import RolloutState, is_blocked, state_of
+from lehr.rollouts.lanes import Lane, lanes_of
 from lehr.rollouts.looking import looked
 from lehr.rollouts.members import Member, units_of
+from lehr.rollouts.past import PastRollout
 from lehr.rollouts.plan import Step, plan
 from lehr.rollouts.policy import Policy
 from lehr.rollouts.services import UNANSWERED
@@ -82,24 +84,6 @@ class MetricStatus(msgspec.Struct, frozen=True, kw_only=True):
     why: str = ""
 
 
-class PastRollout(msgspec.Struct, frozen=True, kw_only=True):
-    """A rollout that has ended.
-
-    Attributes:
-        units: those that got its content.
-        expected_end: as it was forecast; None if it was not.
-    """
-
-    id: str
-    target: int
-    begun_at: Moment
-    ended_at: Moment | None
-    how: str
-    why: str
-    units: tuple[str, ...]
-    expected_end: Moments | None = None
-
-
 class RolloutSummary(msgspec.Struct, frozen=True, kw_only=True):
     """The rollouts of one policy now, without units and earlier rollouts.
 
@@ -137,10 +121,12 @@ class RolloutStatus(RolloutSummary, frozen=True, kw_only=True):
 
     Attributes:
         units: that take part, in the order in which they got the content; then the others, by id.
+        lanes: the waves; none while no rollout is under way, or if a selection of the user's own decides.
         past: the rollouts that have ended, newest first.
     """
 
     units: tuple[UnitStatus, ...] = ()
+    lanes: tuple[Lane, ...] = ()
     past: tuple[PastRollout, ...] = ()
 
     @property
@@ -151,31 +137,6 @@ class RolloutStatus(RolloutSummary, frozen=True, kw_only=True):
     def unit_of(self, asset: AssetId) -> UnitStatus | None:
         """The unit that an asset belongs to, if it takes part."""
         return next((unit for unit in self.units if asset in unit.assets), None)
-
-
-def past_rollouts(evidence: Sequence[Evidence]) -> tuple[PastRollout, ...]:
-    """The rollouts of one policy that have ended, newest first."""
-    found: dict[str, Rollout] = {}
-    course = Course()
-    for item in evidence:
-        course = after(course, item.rollout, item.fact, item.at)
-        if course.last is not None and course.last.ended is not None:
-            found[course.last.id] = course.last
-    return tuple(_past(item) for item in reversed(found.values()))
-
-
-def _past(item: Rollout) -> PastRollout:
-    assert item.ended is not None
-    return PastRollout(
-        id=item.id,
-        target=item.target,
-        begun_at=item.begun_at,
-        ended_at=item.ended_at,
-        how=str(item.ended.how),
-        why=item.ended.why,
-        units=tuple(item.updated),
-        expected_end=None if item.forecast is None else item.forecast.ends,
-    )
 
 
 def status_of(
@@ -209,13 +170,15 @@ def status_of(
     until = None if selection is None or state is not RolloutState.RUNNING else selection.ask_again_at
     if until is None and state is RolloutState.RUNNING and step.opens_in is not None:
         until = now + step.opens_in
+    wave = 0 if selection is None else selection.wave
     return RolloutStatus(
         policy=policy.id,
         state=state,
         rollout=running.id,
         target=running.target,
         begun_at=running.begun_at,
-        wave=0 if selection is None else selection.wave,
+        wave=wave,
+        lanes=() if selection is None else lanes_of(policy, running, members, now, wave, waits_for),
         waves=len(policy.payload.target_selection.waves),
         units=units,
         unchanged=sum(unit not in taking_part for unit in units_of(members)),

@@ -21,12 +21,11 @@ from lehr.rollouts.figures import RolloutState
 from lehr.rollouts.forecast import Forecast
 from lehr.rollouts.forecast_inputs import as_if_begun, as_if_changed
 from lehr.rollouts.members import units_of
+from lehr.rollouts.past import PastRollout, past_rollouts
 from lehr.rollouts.policy import Policy
 from lehr.rollouts.status import (
-    PastRollout,
     RolloutStatus,
     UnitStatus,
-    past_rollouts,
     status_of,
     unusable,
 )

@@ -25,9 +25,11 @@ from lehr.model.selector import Selector
 from lehr.rollouts import TargetSelection, Wave
 from lehr.rollouts.course import folded
 from lehr.rollouts.figures import RolloutState
+from lehr.rollouts.lanes import LaneState
 from lehr.rollouts.members import Member
+from lehr.rollouts.past import past_rollouts
 from lehr.rollouts.policy import Policy, RolloutPolicy, SelectedBy, Validation
-from lehr.rollouts.status import RolloutStatus, UnitState, past_rollouts, status_of
+from lehr.rollouts.status import RolloutStatus, UnitState, status_of
 
 POLICY = AssetId("waves")
 OLD, NEW = Digest("old"), Digest("new")
@@ -69,6 +71,36 @@ def test_a_canary_that_is_good_soaks_and_the_others_wait_for_their_wave() -> Non
     assert (found.units[0].exposure, found.units[0].soak_left) == (20.0, 40.0)
     assert found.until == 140.0
     assert "a" in found.waits_for
+
+
+def test_each_wave_is_a_lane_with_the_gate_that_holds_it() -> None:
+    first, second = status(*BEGUN, *GOOD).lanes
+    assert (first.wave, first.state, first.units) == (1, LaneState.UNDER_WAY, ("a",))
+    assert first.gate == "a to stay good for 40s more"
+    assert (second.wave, second.state, second.units) == (2, LaneState.AHEAD, ("b", "c"))
+    assert second.gate == "wave 1, until each of its units is good and has been for 1m"
+
+
+def test_a_wave_that_is_over_has_no_gate() -> None:
+    soaked = (Looked({"a": UnitLook(True, 60.0, 65.0)}), Validated(("a",)))
+    members = (member("a", has=NEW), member("b", held="paused by ana: look"), member("c"))
+    first, second = status(*BEGUN, *soaked, members=members).lanes
+    assert (first.state, first.gate) == (LaneState.OVER, "")
+    assert second.state is LaneState.UNDER_WAY
+    assert "c" in second.gate
+
+
+def test_the_gate_of_a_paused_rollout_is_the_person_who_paused_it() -> None:
+    paused = Commanded(RolloutCommand.PAUSE, "ana", "wait for the load test")
+    first, second = status(*BEGUN, *GOOD, paused).lanes
+    assert first.gate == "a person: paused by ana: wait for the load test"
+    assert second.state is LaneState.AHEAD
+
+
+def test_without_waves_there_are_no_lanes() -> None:
+    policy = RolloutPolicy(select=Selector(all=True), selected_by=SelectedBy("by-region"))
+    assert status(*BEGUN, *GOOD, policy=policy).lanes == ()
+    assert status(members=(member("a", has=NEW, released=NEW),)).lanes == ()
 
 
 def test_a_selection_of_a_user_is_asked_by_lehr_run() -> None:

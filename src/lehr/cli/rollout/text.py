@@ -13,7 +13,8 @@ from lehr.model.provenance import Commit
 from lehr.rollouts.comparison import Comparison
 from lehr.rollouts.figures import RolloutState
 from lehr.rollouts.forecast_text import forecast_lines
-from lehr.rollouts.status import PastRollout, RolloutStatus, UnitState, UnitStatus
+from lehr.rollouts.past import PastRollout
+from lehr.rollouts.status import RolloutStatus, UnitState, UnitStatus
 from lehr.strategist.overview import RolloutForecast
 
 _COLOURS = {
