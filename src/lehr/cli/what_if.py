@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from lehr.dry_run.what_if import Supposed, WhatIf
     from lehr.query.partition_view import Reading
 
-_APPROVE = "lehr approve "
+_APPROVE, _RETRY = "lehr approve ", "lehr retry "
 
 
 def show_what_if(
@@ -134,6 +134,8 @@ def _found(then: Supposed, now: float) -> Iterator[str]:
         yield f"    {terminal.printable(command)}"
     if several and then.commands[-1].startswith(_APPROVE):
         yield "  note       approve it once Lehr has carried out the other commands and shows the diff"
+    if any(command.startswith(_RETRY) for command in then.commands):
+        yield "  note       its last push failed, and so does the next one unless you fix the cause first"
     yield f"  then       it {_would(then)}"
     yield from _details(then.planned, now, blocked=False)
 

@@ -46,6 +46,10 @@ payload: {path: out/other, content: "new\\n"}
 id: same
 type: lehr.File
 payload: {path: out/same, content: "same\\n"}
+---
+id: broken
+type: lehr.File
+payload: {path: out/folder, content: "new\\n"}
 """
 OVERRIDE = "lehr override page --check hours --reason TEXT"
 
@@ -55,6 +59,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """`page` is frozen and outside its hours, `other` waits for a check that cannot be overridden."""
     path = tmp_path_factory.mktemp("shop")
     (path / "assets").mkdir()
+    (path / "out" / "folder").mkdir(parents=True)
     (path / "lehr.yaml").write_text("partition: shop\n")
     (path / "assets" / "all.yaml").write_text(ASSETS)
     with pytest.MonkeyPatch.context() as patch:
@@ -136,6 +141,14 @@ def test_where_no_command_helps_it_says_so(folder: Path) -> None:
     found = document("other", "--unblock")
     assert (found["then"], found["complete"]) == (None, True)
     assert found["otherwise"]["unblocked"] is False
+
+
+def test_a_push_that_has_failed_is_retried_with_a_warning(folder: Path) -> None:
+    lines = why("broken", "--unblock").stdout.splitlines()
+    assert lines[0].startswith("● broken is not pushed: ")
+    assert lines[1:3] == ["  unblock    run", "    lehr retry broken"]
+    assert lines[3].startswith("  note       its last push failed")
+    assert (folder / "out" / "folder").is_dir()
 
 
 def test_where_nothing_blocks_it_says_so(folder: Path) -> None:
