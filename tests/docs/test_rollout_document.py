@@ -29,7 +29,8 @@ def test_the_guide_works_as_it_stands(tmp_path: Path) -> None:
         assert title in output
         assert all(line in output for line in lines if line.endswith(("under way", "--reason TEXT`")))
     assert "customers complain" in output
-    assert "version 4\nversion 4\nversion 4" in output  # the log of `lehr run` may follow
+    assert "begins, to incarnation 5, in an emergency: version 3 leaks addresses" in output
+    assert "version 5\nversion 5\nversion 5" in output  # the log of `lehr run` may follow
 
 
 def test_the_policies_of_the_guide_can_be_used() -> None:

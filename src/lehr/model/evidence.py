@@ -49,9 +49,14 @@ class RolloutCommand(enum.StrEnum):
 
 
 class Begun(msgspec.Struct, frozen=True, tag="begun", tag_field="fact"):
-    """It began, to the content of incarnation `target`."""
+    """It began, to the content of incarnation `target`.
+
+    Attributes:
+        emergency: the reason of the emergency that began it; empty if none did.
+    """
 
     target: int
+    emergency: str = ""
 
 
 class Updated(msgspec.Struct, frozen=True, tag="updated", tag_field="fact"):
@@ -217,11 +222,14 @@ class Ended(msgspec.Struct, frozen=True, tag="ended", tag_field="fact"):
     Attributes:
         quarantined: content key of each asset that would have had new content. No rollout begins with that
             content again automatically.
+        passed: content key of each asset that got new content and was good with it, if the policy trusts
+            such content.
     """
 
     how: RolloutEnd
     why: str = ""
     quarantined: dict[AssetId, Digest] = {}
+    passed: dict[AssetId, Digest] = {}
 
 
 Fact = (

@@ -27,6 +27,9 @@ from lehr.model.evidence import (
     Withdrawn,
 )
 
+_MOST_PASSED = 10
+"""Contents of an asset that are remembered to have passed."""
+
 
 class Rollout(msgspec.Struct, frozen=True):
     """One rollout, as far as it has come.
@@ -49,6 +52,7 @@ class Rollout(msgspec.Struct, frozen=True):
         asked: a command that is not carried out yet.
         forecast: how it was expected to proceed; None if that is not known.
         ended, ended_at: how it ended, and when; None while it runs.
+        emergency: the reason of the emergency that began it; empty if none did.
     """
 
     id: str
@@ -70,6 +74,7 @@ class Rollout(msgspec.Struct, frozen=True):
     forecast: ForecastMade | None = None
     ended: Ended | None = None
     ended_at: float | None = None
+    emergency: str = ""
 
     @property
     def watched(self) -> list[str]:
@@ -88,10 +93,15 @@ class Course(msgspec.Struct, frozen=True):
     Attributes:
         last: the newest rollout; None before the first.
         quarantined: how often each content has failed, by the asset and the content's key.
+        passed: when each content passed last, by the asset and the content's key, in wall-clock seconds. The
+            last few of each asset.
+        emergencies: target and reason of those that are over.
     """
 
     last: Rollout | None = None
     quarantined: dict[AssetId, dict[Digest, int]] = {}
+    passed: dict[AssetId, dict[Digest, float]] = {}
+    emergencies: frozenset[tuple[int, str]] = frozenset()
 
     @property
     def running(self) -> Rollout | None:
@@ -102,19 +112,29 @@ class Course(msgspec.Struct, frozen=True):
         """How often this content of an asset has failed."""
         return self.quarantined.get(id, {}).get(key, 0)
 
+    def trusts(self, id: AssetId, key: Digest, within: float, now: float) -> bool:
+        """Whether this content of an asset passed in the last `within` seconds, and has never failed."""
+        at = self.passed.get(id, {}).get(key)
+        return at is not None and 0.0 <= now - at <= within and not self.failures(id, key)
+
 
 def after(course: Course, rollout: str, fact: Fact, at: float) -> Course:
     """The course once a fact about a rollout is known. Facts about none that began are of no use."""
     if isinstance(fact, Begun):
-        return replace(course, last=Rollout(rollout, fact.target, at))
+        return replace(course, last=Rollout(rollout, fact.target, at, emergency=fact.emergency))
     if isinstance(fact, Commanded) and fact.command is RolloutCommand.RETRY:
         course = replace(course, quarantined={})
     last = course.last
     if last is None or last.id != rollout or last.ended is not None:
         return course
     if isinstance(fact, Ended):
-        ended = replace(last, ended=fact, ended_at=at)
-        return Course(ended, _quarantining(course.quarantined, fact.quarantined))
+        over = {(last.target, last.emergency)} if last.emergency else set()
+        return Course(
+            replace(last, ended=fact, ended_at=at),
+            _quarantining(course.quarantined, fact.quarantined),
+            _passing(course.passed, fact.passed, at),
+            course.emergencies | over,
+        )
     return replace(course, last=_moved(last, fact, at))
 
 
@@ -171,6 +191,17 @@ def _commanded(last: Rollout, told: Commanded, at: float) -> Rollout:
             return replace(last, asked=told)
         case _:
             return last
+
+
+def _passing(
+    known: dict[AssetId, dict[Digest, float]], keys: dict[AssetId, Digest], at: float
+) -> dict[AssetId, dict[Digest, float]]:
+    found = dict(known)
+    for id, key in keys.items():
+        others = {other: since for other, since in found.get(id, {}).items() if other != key}
+        newest = list(others.items())[-_MOST_PASSED + 1 :]
+        found[id] = {**dict(newest), key: at}
+    return found
 
 
 def _quarantining(

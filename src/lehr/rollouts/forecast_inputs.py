@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import msgspec
 from msgspec.structs import replace
 
 from lehr.model.asset import Asset, AssetId
 from lehr.model.operation import Operation
-from lehr.rollouts.course import Rollout
+from lehr.rollouts.course import Course, Rollout
 from lehr.rollouts.forecast import ForecastInputs, UnitWork
 from lehr.rollouts.members import Member, Units, units_of
 from lehr.rollouts.observing import LONGEST_GAP
 from lehr.rollouts.policy import RolloutPolicy
 from lehr.rollouts.push_samples import push_samples
-from lehr.rollouts.taking_part import taking_part_in
+from lehr.rollouts.taking_part import taking_part_in, trusted_units
+from lehr.rollouts.units import Unit
 from lehr.rollouts.validation_samples import Validated, validation_samples
 from lehr.sdk.calendars import PushTimes
 
@@ -29,11 +30,13 @@ class Known(msgspec.Struct, frozen=True):
         operations: recorded pushes.
         validated: recorded validations of the policy's units.
         calendars: those in force.
+        course: of the policy's rollouts: which content has passed before.
     """
 
     operations: Sequence[Operation]
     validated: Sequence[Validated]
     calendars: Sequence[PushTimes]
+    course: Course = Course()
 
 
 def as_if_begun(members: Sequence[Member], newest: int, now: float) -> tuple[Rollout, list[Member]]:
@@ -66,7 +69,9 @@ def inputs_of(
     """
     units = units_of([replace(item, closed="") for item in members])  # `calendars` has when that ends
     since = min(max(0.0, now - rollout.looked_at), LONGEST_GAP * policy.validation.look_every)
-    works = tuple(_works(rollout, units, asset_of, known.calendars, now, since, check_time))
+    trusted = trusted_units(policy.trust_for, replace(known.course, last=rollout), units)
+    taking_part = taking_part_in(rollout, units, now, trusted)
+    works = tuple(_works(rollout, units, taking_part, asset_of, known.calendars, since, check_time))
     found = ForecastInputs(
         selection=policy.target_selection,
         works=works,
@@ -99,9 +104,9 @@ def _closed(
 def _works(
     rollout: Rollout,
     units: Units,
+    taking_part: Mapping[str, Unit],
     asset_of: AssetOf,
     calendars: Sequence[PushTimes],
-    now: float,
     since_look: float,
     check_time: Callable[[], None],
 ) -> Iterator[UnitWork]:
@@ -110,7 +115,7 @@ def _works(
     Args:
         since_look: so many seconds will count as exposure at the next look, if a unit is still good.
     """
-    for id, unit in taking_part_in(rollout, units, now).items():
+    for id, unit in taking_part.items():
         check_time()
         moving = [item for item in units[id] if item.id in rollout.before or item.wants_target]
         assets = [asset for item in moving if (asset := asset_of(item.id)) is not None]

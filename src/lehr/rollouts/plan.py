@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from math import isinf
 from typing import NamedTuple
 
 import msgspec
@@ -24,14 +25,15 @@ from lehr.model.evidence import (
 from lehr.model.release import ReleaseKind
 from lehr.rollouts.contradictions import contradiction
 from lehr.rollouts.course import Course, Rollout, after
+from lehr.rollouts.emergency import emergency_of, in_effect
 from lehr.rollouts.measuring import Findings
 from lehr.rollouts.members import Member, Units, units_of
 from lehr.rollouts.observing import NOTHING_SEEN, Seen, observe
-from lehr.rollouts.policy import RolloutPolicy
+from lehr.rollouts.policy import Emergency, RolloutPolicy
 from lehr.rollouts.selection import Selection, select
 from lehr.rollouts.services import UNANSWERED, Answer, nothing, question_of
 from lehr.rollouts.story import in_words
-from lehr.rollouts.taking_part import taking_part_in
+from lehr.rollouts.taking_part import taking_part_in, trusted_units
 from lehr.rollouts.units import Unit
 from lehr.rollouts.verdicts import Verdicts
 from lehr.sdk.target_selection import SelectionQuestion
@@ -60,6 +62,7 @@ class Step(msgspec.Struct, frozen=True):
         again_in: seconds after which time alone changes the answer; None if it does not.
         question: for the selection of the policy, if that is not one of Lehr's.
         seen: of the units that are updated. Questions that it asks have to be answered for the next look.
+        needs_no_soak: units that are updated, and whose wave need not wait for their exposure.
     """
 
     rollout: str = ""
@@ -72,6 +75,7 @@ class Step(msgspec.Struct, frozen=True):
     opens_in: float | None = None
     question: SelectionQuestion | None = None
     seen: Seen = NOTHING_SEEN
+    needs_no_soak: frozenset[str] = frozenset()
 
     @property
     def writes(self) -> bool:
@@ -115,11 +119,14 @@ def plan(
         return Step(grants=tuple(Grant(item.id, item.applied_at, ReleaseKind.BASELINE) for item in free))
     if unknown:
         return Step(hold="pushes that began before the policy came into force are still under way")
-    running = course.running
+    running, emergency = course.running, emergency_of(policy, course, newest, now)
+    if running is None and emergency is not None:
+        return _begin_at_once(emergency, members, new_id)
     if running is None:
         return _begin(policy, course, members, newest, now, new_id)
+    policy = in_effect(policy, course, newest, now)
     asked = _Asked(answer, findings, Verdicts() if verdicts is None else verdicts)
-    return _Running(policy, course, running, members, newest, now, asked).step(since_look)
+    return _Running(policy, course, running, members, newest, now, asked, emergency).step(since_look)
 
 
 def _opens_in(members: Iterable[Member], now: float) -> float | None:
@@ -151,6 +158,12 @@ def _begin(
     return Step(id, (Begun(newest),))
 
 
+def _begin_at_once(emergency: Emergency, members: Sequence[Member], id: str) -> Step:
+    """Begin the rollout of an emergency, even of content that has failed: a person decided it."""
+    wanting = any(item.wants_newest for item in members)
+    return Step(id, (Begun(emergency.target, emergency.reason),)) if wanting else Step()
+
+
 class _Asked(NamedTuple):
     """Answers from elsewhere, as in `plan`."""
 
@@ -171,11 +184,14 @@ class _Running:
         newest: int,
         now: float,
         asked: _Asked,
+        emergency: Emergency | None,
     ) -> None:
         self._policy = policy
+        self._emergency = emergency
         self._asked = asked
         self._question: SelectionQuestion | None = None
         self._seen = NOTHING_SEEN
+        self._no_soak: frozenset[str] = frozenset()
         self._course = course
         self._id = running.id
         self._units: Units = units_of(members)
@@ -212,17 +228,22 @@ class _Running:
             opens_in,
             self._question,
             self._seen,
+            self._no_soak,
         )
 
     def _end(self, how: RolloutEnd, why: str, quarantined: Mapping[AssetId, Digest] | None = None) -> Step:
-        self._know(Ended(how, why, dict(quarantined or {})))
+        passed = self._passed() if how is RolloutEnd.COMPLETED and self._policy.trust_for else {}
+        self._know(Ended(how, why, dict(quarantined or {}), passed))
         return self._done()
 
     def step(self, since_look: float | None) -> Step:
         asked = self._rollout.asked
         if asked is not None:
             return self._carry_out(asked)
-        if self._is_overtaken():
+        emergency = self._emergency
+        if emergency is not None and self._rollout.emergency != emergency.reason:
+            return self._end(RolloutEnd.SUPERSEDED, f"emergency: {emergency.reason}")
+        if emergency is None and self._is_overtaken():
             if self._rollout.failure is not None:
                 return self._fail(self._rollout.failure, "newer content came")
             return self._end(RolloutEnd.SUPERSEDED, "newer content came before any unit had this")
@@ -272,6 +293,17 @@ class _Running:
             for unit, members in self._units.items()
             for item in members
             if item.target is not None and (item.id in self._rollout.before or item.wants_target)
+        }
+
+    def _passed(self) -> dict[AssetId, Digest]:
+        """The keys of the new content of all units that were good with it."""
+        rollout = self._rollout
+        return {
+            item.id: item.target
+            for unit in rollout.watched
+            if unit in rollout.validated and unit not in rollout.promoted
+            for item in self._units.get(unit, ())
+            if item.target is not None and item.id in rollout.before
         }
 
     def _go_back(self, units: Sequence[str], why: str) -> None:
@@ -336,7 +368,9 @@ class _Running:
     # --- updating ---------------------------------------------------------------------------
 
     def _update(self, look_in: float | None) -> Step:
-        taking_part = taking_part_in(self._rollout, self._units, self._now)
+        trusted = trusted_units(self._policy.trust_for, self._course, self._units)
+        taking_part = taking_part_in(self._rollout, self._units, self._now, trusted)
+        self._no_soak = frozenset(id for id, unit in taking_part.items() if isinf(unit.exposure_seconds))
         if not any(unit in taking_part for unit in self._rollout.watched) and not self._pending(taking_part):
             gone_back = self._rollout.went_back
             how = RolloutEnd.REVERTED if gone_back or not self._rollout.updated else RolloutEnd.COMPLETED

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import datetime
 from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
@@ -57,6 +58,34 @@ class SelectedBy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
             raise ValueError(f"write {' and '.join(both)} in target_selection: it is a limit, not a setting")
 
 
+class Emergency(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """One incarnation goes out faster, and takes the place of the rollout under way.
+
+    It counts once: for later incarnations, or the same one with another reason, it has to be declared again.
+    All checks apply as usual.
+
+    Attributes:
+        target: sequence of the incarnation.
+        reason: for people.
+        until: the time after which the policy applies as usual, such as `2026-01-31T12:00:00Z`.
+        target_selection: which units are updated when. By default all at once.
+    """
+
+    target: Annotated[int, msgspec.Meta(ge=1)]
+    reason: Annotated[str, msgspec.Meta(min_length=1, max_length=1000)]
+    until: datetime
+    target_selection: TargetSelection = TargetSelection()
+
+    def __post_init__(self) -> None:
+        if self.until.tzinfo is None:
+            raise ValueError("until has no time zone: append Z for UTC")
+
+    @property
+    def ends_at(self) -> float:
+        """`until` in wall-clock seconds."""
+        return self.until.timestamp()
+
+
 class RolloutPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """New content of the selected assets is released to some of them first, and to others once it is good.
 
@@ -69,6 +98,9 @@ class RolloutPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omi
         validation: how updated units are found to be good.
         on_failure: whether content that fails is rolled back, or stays where it is until a person decides.
         retries: how often content that has failed may be tried again, when something else has changed.
+        trust_for: seconds for which content that has passed on all assets of a unit needs no soak there, as
+            when a change is reverted. 0: it always soaks.
+        emergency: sends one incarnation out faster.
     """
 
     select: Selector
@@ -78,6 +110,8 @@ class RolloutPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omi
     validation: Validation = Validation()
     on_failure: Literal["rollback", "hold"] = "rollback"
     retries: Annotated[int, msgspec.Meta(ge=0)] = 1
+    trust_for: Annotated[float, msgspec.Meta(ge=0, lt=1e9)] = 0.0
+    emergency: Emergency | None = None
 
     def __post_init__(self) -> None:
         own = msgspec.structs.replace(self.target_selection, at_most=None, new="in_wave")

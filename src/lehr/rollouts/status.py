@@ -15,6 +15,7 @@ from lehr.model.asset import AssetId
 from lehr.model.evidence import Begun, RolloutCommand, UnitLook
 from lehr.rollouts.comparison import Comparison, compared
 from lehr.rollouts.course import Course, Rollout
+from lehr.rollouts.emergency import in_effect
 from lehr.rollouts.figures import RolloutState, is_blocked, state_of
 from lehr.rollouts.lanes import Lane, lanes_of
 from lehr.rollouts.looking import looked
@@ -22,6 +23,7 @@ from lehr.rollouts.members import Member, units_of
 from lehr.rollouts.past import PastRollout
 from lehr.rollouts.plan import Step, plan
 from lehr.rollouts.policy import Policy
+from lehr.rollouts.selection import Selection
 from lehr.rollouts.services import UNANSWERED
 
 
@@ -156,10 +158,11 @@ def status_of(
     Raises:
         ValueError: the target selection has no answer.
     """
+    policy = Policy(policy.id, in_effect(policy.payload, course, newest, now))
     step = _decided(policy, course, members, newest, now)
     running = course.running
     if running is None:
-        found = _without(policy, course, members, step, newest, past)
+        found = _without(policy, course, members, step, past)
         return found if step.opens_in is None else replace(found, until=now + step.opens_in)
     shown = _decided(policy, replace(course, last=_unheld(running)), members, newest, now)
     units = _units(policy, running, members, shown)
@@ -185,11 +188,16 @@ def status_of(
         waits_for=waits_for,
         until=until,
         unblock=unblock,
-        notes=() if selection is None else selection.notes,
+        notes=_notes(running, selection),
         canary=shown.seen.verdict,
         forecast=compared(running, members),
         past=past,
     )
+
+
+def _notes(running: Rollout, selection: Selection | None) -> tuple[str, ...]:
+    notes = () if selection is None else selection.notes
+    return (f"emergency: {running.emergency}", *notes) if running.emergency else notes
 
 
 def unusable(policy: Policy, course: Course, cause: str, past: tuple[PastRollout, ...] = ()) -> RolloutStatus:
@@ -224,14 +232,14 @@ def _without(
     course: Course,
     members: Sequence[Member],
     step: Step,
-    newest: int,
     past: tuple[PastRollout, ...],
 ) -> RolloutStatus:
     """The status while no rollout is under way."""
     state, waits_for, unblock = RolloutState.IDLE, step.hold, ""
     blocked: list[UnitStatus] = []
-    if any(isinstance(fact, Begun) for fact in step.facts):
-        waits_for = f"a rollout of incarnation {newest}, which begins as soon as `lehr run` is active"
+    if begun := [fact for fact in step.facts if isinstance(fact, Begun)]:
+        target = begun[0].target
+        waits_for = f"a rollout of incarnation {target}, which begins as soon as `lehr run` is active"
     elif step.grants:
         waits_for = "`lehr run`, which records the content that these assets have"
     elif is_blocked(course, members, step):
@@ -285,9 +293,8 @@ def _unit(id: str, members: list[Member], policy: Policy, running: Rollout, show
 
 def _updated(id: str, members: list[Member], policy: Policy, running: Rollout, shown: Step) -> UnitStatus:
     look = looked(running.looks.get(id), members, 0.0, 0.0, due=False)
-    promoted = id in running.promoted
     selection, soak = shown.selection, 0.0
-    if selection is not None and selection.wave and not promoted:
+    if selection is not None and selection.wave and id not in shown.needs_no_soak:
         soak = policy.payload.target_selection.waves[selection.wave - 1].soak_seconds
     return UnitStatus(
         id=id,
@@ -297,13 +304,20 @@ def _updated(id: str, members: list[Member], policy: Policy, running: Rollout, s
         exposure=look.exposure,
         soak_left=max(0.0, soak - look.exposure),
         validated=id in running.validated,
-        why="promoted by a person" if promoted else look.why or shown.seen.unproven.get(id, ""),
+        why=look.why or shown.seen.unproven.get(id, "") or _no_soak(id, running, shown),
         metrics=tuple(
             MetricStatus(name=name, good=found.good, value=found.value, bounds=metric.bounds, why=found.why)
             for name, metric in policy.payload.validation.metrics.items()
             if (found := look.metrics.get(name)) is not None
         ),
     )
+
+
+def _no_soak(id: str, running: Rollout, shown: Step) -> str:
+    """Why a unit needs no soak; empty if it does."""
+    if id in running.promoted:
+        return "promoted by a person"
+    return "it needs no soak: it had this content before" if id in shown.needs_no_soak else ""
 
 
 def _state(look: UnitLook, members: list[Member]) -> UnitState:

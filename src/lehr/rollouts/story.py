@@ -26,7 +26,7 @@ _ENDS = {
     RolloutEnd.COMPLETED: "is completed",
     RolloutEnd.FAILED: "has failed",
     RolloutEnd.REVERTED: "ends, because intent was reverted",
-    RolloutEnd.SUPERSEDED: "gives way to newer content",
+    RolloutEnd.SUPERSEDED: "gives way to other content",
     RolloutEnd.ABORTED: "is aborted",
     RolloutEnd.ROLLED_BACK: "is rolled back",
 }
@@ -47,7 +47,8 @@ def in_words(fact: Fact) -> str:
     """The fact, as the end of a sentence that begins with the rollout; empty for a mere look."""
     match fact:
         case Begun():
-            return f"begins, to incarnation {fact.target}"
+            begun = f"begins, to incarnation {fact.target}"
+            return f"{begun}, in an emergency: {fact.emergency}" if fact.emergency else begun
         case Updated():
             return f"updates {listed(fact.units)}"
         case Withdrawn():

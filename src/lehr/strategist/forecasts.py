@@ -8,7 +8,8 @@ from lehr.base.log import Log
 from lehr.enforce.governance import Governance
 from lehr.model.evidence import ForecastMade
 from lehr.rollouts.comparison import kept
-from lehr.rollouts.course import Rollout
+from lehr.rollouts.course import Course, Rollout
+from lehr.rollouts.emergency import in_effect
 from lehr.rollouts.forecast import Forecast, forecast
 from lehr.rollouts.forecast_inputs import Known, inputs_of
 from lehr.rollouts.members import Member
@@ -30,6 +31,7 @@ _MOST_SECONDS = 3.0
 
 def forecast_of(
     policy: Policy,
+    course: Course,
     rollout: Rollout,
     members: Sequence[Member],
     contents: Contents,
@@ -44,6 +46,7 @@ def forecast_of(
     """The forecast of a rollout. Blocks while it reads the store.
 
     Args:
+        course: of the policy's rollouts so far.
         members: all assets that the policy governs.
         validated: recorded validations of its units.
         calendars: those in force.
@@ -57,11 +60,11 @@ def forecast_of(
     """
     operations = records.operations(contents.partition, None, _MOST_OPERATIONS)
     inputs = inputs_of(
-        policy.payload,
+        in_effect(policy.payload, course, rollout.target, now),
         rollout,
         members,
         lambda id: contents.asset(id, rollout.target),
-        Known(operations, validated, calendars),
+        Known(operations, validated, calendars, course),
         now,
         hold,
         check_time,
@@ -86,24 +89,27 @@ class ForecastKeeper:
     def forecast(
         self,
         policy: Policy,
-        rollout: Rollout,
+        course: Course,
         members: Callable[[], Sequence[Member]],
         validated: Sequence[Validated],
         governance: Governance,
         now: float,
     ) -> ForecastMade | None:
-        """The forecast of a rollout; None if it has one, or cannot have one. Blocks.
+        """The forecast of the rollout under way; None if it has one, or cannot have one. Blocks.
 
         Args:
             members: called for all assets that the policy governs.
         """
-        by = policy.payload.selected_by
-        if rollout.forecast is not None or rollout.id in self._failed or by is not None:
+        rollout = course.running
+        if rollout is None or rollout.forecast is not None or rollout.id in self._failed:
+            return None
+        if in_effect(policy.payload, course, rollout.target, now).selected_by is not None:
             return None
         runtime, began = self._runtime, self._runtime.clock.monotonic()
         try:
             found = forecast_of(
                 policy,
+                course,
                 rollout,
                 members(),
                 self._contents,

@@ -17,6 +17,7 @@ from lehr.model.release import Release
 from lehr.model.types import Registry
 from lehr.rollouts.canary_trace import CanaryTrace, canary_trace
 from lehr.rollouts.course import folded
+from lehr.rollouts.emergency import in_effect
 from lehr.rollouts.figures import RolloutState
 from lehr.rollouts.forecast import Forecast
 from lehr.rollouts.forecast_inputs import as_if_begun, as_if_changed
@@ -169,7 +170,9 @@ class Rollouts:
         return AwaitedRelease(asset.id, released.release, status, unit)
 
     def _forecast(self, policy: Policy, status: RolloutStatus, *, every_unit: bool) -> RolloutForecast:
-        by, governance = policy.payload.selected_by, self._governance
+        governance = self._governance
+        course = folded(self._evidence.get(policy.id, []))
+        by = in_effect(policy.payload, course, governance.sequence, self._now).selected_by
         if by is not None:
             raise LehrError(
                 f"a rollout of {policy.id} cannot be forecast",
@@ -177,7 +180,7 @@ class Rollouts:
                 why=f"the selection {by.service} decides which units are updated when, and not Lehr",
             )
         evidence = self._evidence.get(policy.id, [])
-        running = None if every_unit else folded(evidence).running
+        running = None if every_unit else course.running
         members = self._roster.members(policy, running, governance, self._now, resting=every_unit)
         if every_unit:
             members = as_if_changed(members)
@@ -194,6 +197,7 @@ class Rollouts:
         try:
             found = forecast_of(
                 policy,
+                course,
                 rollout,
                 members,
                 self._roster.contents,

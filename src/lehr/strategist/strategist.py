@@ -221,6 +221,6 @@ class Strategist:
             return step
         members = partial(self._roster.members, policy, course.running, governance, now)
         found = self._forecasts.forecast(
-            policy, course.running, members, self._courses.validated(policy.id), governance, now
+            policy, course, members, self._courses.validated(policy.id), governance, now
         )
         return step if found is None else replace(step, facts=(*step.facts, found))

@@ -175,6 +175,11 @@ class DeltaProposal:
         """Name of the predecessor; without one, that of sequence 0."""
         return f"{self.partition}@{self._predecessor.sequence}"
 
+    @property
+    def sequence(self) -> int:
+        """Sequence of the incarnation that the candidate becomes."""
+        return self._predecessor.sequence + 1
+
     def changes(self) -> Iterable[AssetChange]:
         return self._changes.values()
 

@@ -42,3 +42,22 @@ def governed_twice(proposal: DeltaProposal) -> Iterator[Diagnostic]:
                 subject=other.id,
                 at=proposal.place(other, "/payload/select"),
             )
+
+
+def emergency_is_ahead(proposal: DeltaProposal) -> Iterator[Diagnostic]:
+    """VAL065: an emergency is for an incarnation that exists, or is about to."""
+    newest = proposal.sequence
+    for change in proposal.changes():
+        asset = change.after
+        if asset is None or asset.type != ROLLOUT_POLICY:
+            continue
+        target = (asset.document()["payload"].get("emergency") or {}).get("target", 0)
+        if target > newest:
+            yield Diagnostic(
+                code="VAL065",
+                what=f"{asset.id} has an emergency for incarnation {target}, which does not exist",
+                why=f"the newest one is {newest}, if this is published",
+                fix="commit what has to go out first; `lehr get incarnations` lists all incarnations",
+                subject=asset.id,
+                at=proposal.place(asset, "/payload/emergency/target"),
+            )

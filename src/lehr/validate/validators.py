@@ -31,7 +31,7 @@ from lehr.validate.references import (
     workspace_file_unusable,
     workspace_text_invalid,
 )
-from lehr.validate.rollouts import governed_twice
+from lehr.validate.rollouts import emergency_is_ahead, governed_twice
 from lehr.validate.secrets import value_looks_secret
 from lehr.validate.values import values_blank_or_jump
 
@@ -76,6 +76,7 @@ VALIDATORS: tuple[Validator, ...] = (
     OfMany(Scope.AGGREGATE, database_is_not_asked),
     OfMany(Scope.NEIGHBOURHOOD, selects_nothing),
     OfMany(Scope.NEIGHBOURHOOD, governed_twice),
+    OfMany(Scope.NEIGHBOURHOOD, emergency_is_ahead),
     OfMany(Scope.NEIGHBOURHOOD, let_go_is_present),
     OfMany(Scope.NEIGHBOURHOOD, reference_missing),
     OfMany(Scope.NEIGHBOURHOOD, reference_of_wrong_type),

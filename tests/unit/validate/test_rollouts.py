@@ -1,9 +1,12 @@
-"""No asset is selected by two rollout policies."""
+"""No asset is selected by two rollout policies, and emergencies are for incarnations that exist."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from typing import Any
+
+import pytest
 
 from lehr.base.diagnostics import Diagnostic, Position
 from lehr.model.addons import ADDONS
@@ -12,7 +15,7 @@ from lehr.model.governance import ROLLOUT_POLICY
 from lehr.model.incarnation import AssetChange
 from lehr.model.selector import Selector
 from lehr.model.types import AssetType, Registry
-from lehr.rollouts.policy import ROLLOUT_POLICY_TYPE, RolloutPolicy
+from lehr.rollouts.policy import ROLLOUT_POLICY_TYPE, Emergency, RolloutPolicy
 from lehr.sdk.validator import Limits
 from lehr.validate import DeltaProposal, MappingPredecessor, validate
 from tests.unit.validate.proposing import JOB, Job, job
@@ -32,7 +35,7 @@ def found(before: Iterable[Asset], after: Iterable[Asset]) -> list[Diagnostic]:
     proposal = DeltaProposal(
         Partition("shop"), REGISTRY, Limits(), changes, MappingPredecessor(old, REGISTRY)
     )
-    return [item for item in validate(proposal) if item.code == "VAL064"]
+    return [item for item in validate(proposal) if item.code in ("VAL064", "VAL065")]
 
 
 ALL, WEBS = policy("all", all=True), policy("webs", ids=("web*",))
@@ -58,3 +61,14 @@ def test_policies_that_select_different_assets_are_fine() -> None:
 
 def test_everything_means_no_policies() -> None:
     assert found([], [ALL, policy("more", all=True)]) == [], "they select nothing that is governed"
+
+
+@pytest.mark.parametrize(("target", "codes"), [(1, []), (2, []), (3, ["VAL065"]), (400, ["VAL065"])])
+def test_an_emergency_is_for_an_incarnation_that_exists(target: int, codes: list[str]) -> None:
+    until = datetime(2026, 1, 31, tzinfo=UTC)
+    payload = RolloutPolicy(Selector(all=True), emergency=Emergency(target, "it leaks", until))
+    urgent = make_asset(AssetId("urgent"), ROLLOUT_POLICY, payload, {}, Position("assets/u.yaml", 1, 1))
+    problems = found([WEB], [WEB, urgent])
+    assert [item.code for item in problems] == codes
+    if problems:
+        assert str(problems[0].at).startswith("assets/u.yaml")

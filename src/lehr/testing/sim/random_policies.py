@@ -21,6 +21,9 @@ from lehr.testing.sim.random_harness import RandomHarness
 _SALT = 0x9011C7
 """Makes other dice of a history's seed."""
 
+_OTHER_SALT = 0x7205
+"""The same, for what was added later: recorded seeds stay what they are."""
+
 _SHARE = 0.1
 _POLICY = AssetId("policy-1")
 _MONITOR = AssetId("monitor-1")
@@ -41,6 +44,9 @@ class RandomPolicies:
         self._dice = dice = Dice(harness.seed ^ _SALT)
         self.active = dice.happens(_SHARE)
         self._monitored = dice.happens(0.4)
+        self._other_dice = Dice(harness.seed ^ _OTHER_SALT)
+        self._trust_for = self._other_dice.pick((0.0, 0.0, 10.0, 3600.0))
+        self._hurried = self._other_dice.happens(0.4)
 
     async def happen(self, harness: RandomHarness) -> None:
         """Perhaps change the policy or the monitor, or give a command."""
@@ -79,7 +85,11 @@ class RandomPolicies:
             harness.edit()
 
     def _declare(self, harness: RandomHarness) -> None:
-        payload = msgspec.convert(self._payload(), RolloutPolicy)
+        fields = self._payload()
+        newest = max(harness.witness.incarnations, default=0)
+        if newest and self._hurried and self._other_dice.happens(0.4):
+            fields["emergency"] = self._emergency(newest)
+        payload = msgspec.convert(fields, RolloutPolicy)
         harness.intent.governing.assets[_POLICY] = make_asset(_POLICY, ROLLOUT_POLICY, payload, {})
         harness.edit()
 
@@ -96,7 +106,15 @@ class RandomPolicies:
             "target_selection": selection,
             "validation": validation | {"at_deadline": dice.pick(("fail", "hold"))},
             "on_failure": dice.pick(("rollback", "rollback", "hold")),
+            "trust_for": self._trust_for,
         }
+
+    def _emergency(self, newest: int) -> dict[str, Any]:
+        dice = self._other_dice
+        target = max(1, newest - dice.number(0, 1))
+        selection = {"waves": [{}], "at_most": dice.pick((1, "50%", "100%"))}
+        until = dice.pick(("2026-01-05T00:01:00Z", "2099-01-01T00:00:00Z"))
+        return {"target": target, "reason": "because", "until": until, "target_selection": selection}
 
     # --- the monitor ------------------------------------------------------------------------
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Mapping
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -18,6 +19,7 @@ from lehr.model.evidence import (
     Fact,
     Looked,
     RolloutCommand,
+    RolloutEnd,
     Updated,
     Validated,
     WentBack,
@@ -41,10 +43,14 @@ class _Rollout(msgspec.Struct):
         updated: units that have the content, in the order in which they got it.
         proven: when each of them was first seen in order with the target's content.
         adopted: those of them that had it already, without a push.
+        begun_at: by the wall clock.
+        emergency: the reason of its emergency.
     """
 
     policy: str
     target: int
+    begun_at: float = 0.0
+    emergency: str = ""
     updated: dict[str, None] = msgspec.field(default_factory=dict)
     proven: dict[str, float] = msgspec.field(default_factory=dict)
     adopted: set[str] = msgspec.field(default_factory=set)
@@ -76,6 +82,7 @@ class RolloutJudge:
         self._good: dict[str, int] = {}
         self._applied: dict[str, set[int]] = {}
         self._pushed: dict[str, int] = {}
+        self._completed: list[tuple[_Rollout, float]] = []
 
     def pushed(self, id: str, content: int) -> None:
         """A push of an asset's content of an incarnation begins."""
@@ -100,16 +107,19 @@ class RolloutJudge:
         self._look_around()
         for item in write.evidence:
             if isinstance(item.fact, Begun):
-                self._rollouts[item.rollout] = _Rollout(item.policy, item.fact.target)
+                begun = _Rollout(item.policy, item.fact.target, item.at, item.fact.emergency)
+                self._rollouts[item.rollout] = begun
             elif (rollout := self._rollouts.get(item.rollout)) is not None:
-                self._learned(rollout, item.fact)
+                self._learned(rollout, item.fact, item.at)
+                if isinstance(item.fact, Ended) and item.fact.how is RolloutEnd.COMPLETED:
+                    self._completed.append((rollout, item.at))
         for release in write.releases:
             self._released(release)
 
-    def _learned(self, rollout: _Rollout, fact: Fact) -> None:
+    def _learned(self, rollout: _Rollout, fact: Fact, at: float) -> None:
         match fact:
             case Updated():
-                self._updated(rollout, fact)
+                self._updated(rollout, fact, at)
             case Withdrawn(units=units) | WentBack(units=units):
                 for unit in units:
                     rollout.updated.pop(unit, None)
@@ -211,7 +221,7 @@ class RolloutJudge:
         found = recent(self._state.incarnations, now)
         return [View(payload, assets, self._releases.counting, self._alike) for assets in found]
 
-    def _updated(self, rollout: _Rollout, fact: Updated) -> None:
+    def _updated(self, rollout: _Rollout, fact: Updated, at: float) -> None:
         """I10: only so many are unproven at a time, and the first wave is over before the second begins."""
         policy, units = rollout.policy, fact.units
         payload, views = self._state.payloads(ROLLOUT_POLICY).get(policy), self._views(policy)
@@ -238,21 +248,51 @@ class RolloutJudge:
             return  # turndowns of units that have it already
         self._prove(rollout, new)
         unproven = [unit for unit in (*before, *new) if unit not in rollout.proven.keys() | rollout.promoted]
-        selection = payload.get("target_selection", {})
+        selection = _selection(rollout, payload, at)
         most = _most(selection.get("at_most"), rollout, views, target)
         if len(unproven) > most:
             self._broken("I10", f"{len(unproven)} units are updated and unproven; {policy} allows {most}")
-        self._soaked(rollout, selection.get("waves", [{}])[0], before, new)
+        first = selection.get("waves", [{}])[0]
+        if "units" in first and len(before) + len(new) > first["units"]:
+            trust_for = payload.get("trust_for", 0.0)
+            trusted = {unit for unit in before if self._is_trusted(rollout, unit, views, trust_for)}
+            self._soaked(rollout, first, before, new, rollout.promoted | rollout.adopted | trusted)
 
-    def _soaked(self, rollout: _Rollout, first: Mapping[str, Any], before: list[str], new: list[str]) -> None:
-        if "units" not in first or len(before) + len(new) <= first["units"]:
-            return
+    def _is_trusted(self, rollout: _Rollout, unit: str, views: list[View], trust_for: float) -> bool:
+        """Whether rollouts completed shortly before gave all of a unit's members the same content."""
+        recently = [
+            earlier.target
+            for earlier, at in self._completed
+            if earlier.policy == rollout.policy and 0 <= rollout.begun_at - at <= trust_for
+        ]
+        ids = {id for view in views for id in view.members(unit) if id in rollout.released}
+        return bool(ids) and all(
+            any(self._alike.at(id, target, rollout.target) for target in recently) for id in ids
+        )
+
+    def _soaked(
+        self,
+        rollout: _Rollout,
+        first: Mapping[str, Any],
+        before: list[str],
+        new: list[str],
+        excused: Collection[str],
+    ) -> None:
         for unit in before[: first["units"]]:
             since = rollout.proven.get(unit)
             soaked = 0.0 if since is None else self._monotonic() - since
             late = since is None or soaked < first.get("soak_seconds", 0.0) - _ROUNDING
-            if late and unit not in rollout.promoted | rollout.adopted:
+            if late and unit not in excused:
                 self._broken("I10", f"{', '.join(new)} follow {unit} after {soaked:.1f} s")
+
+
+def _selection(rollout: _Rollout, payload: Mapping[str, Any], at: float) -> Mapping[str, Any]:
+    """The limits of a rollout: those of an emergency, if it was begun for one whose time is not over."""
+    emergency = payload.get("emergency") or {}
+    mine = (emergency.get("target"), emergency.get("reason")) == (rollout.target, rollout.emergency)
+    counts = mine and at < datetime.fromisoformat(emergency["until"]).timestamp()
+    found: Mapping[str, Any] = (emergency if counts else payload).get("target_selection", {})
+    return found
 
 
 def _most(
