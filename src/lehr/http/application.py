@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import ipaddress
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Any
 
 import msgspec
@@ -41,6 +41,12 @@ log = Log()
 _WORTH_PACKING = 1400
 """Bytes that fit into one packet anyway."""
 
+Value = Callable[[Request, str, Mapping[str, str]], Awaitable[Any]]
+"""As `Application.value`."""
+
+Pages = Callable[[Value, Clock], list[Route]]
+"""Makes the paths that are not resources, but show what resources answer."""
+
 _JSON = "application/json"
 _LOOPBACK = ("127.0.0.1", "::1")
 
@@ -64,8 +70,9 @@ class Application:
         hook: Hook | None = None,
         names: frozenset[str] | None = None,
         probes: Mapping[str, Probe] | None = None,
+        pages: Pages | None = None,
     ) -> None:
-        """With a `hook`, webhooks are accepted; `names` and `probes` as in `serving`."""
+        """With a `hook`, webhooks are accepted; `names`, `probes` and `pages` as in `serving`."""
         self.watches = watches
         self._readers = readers
         self._installation = installation
@@ -77,12 +84,15 @@ class Application:
         self._hook = hook
         self._names = names
         self._probes = probes or {}
+        self._pages = pages
+        self._named: dict[str, Resource] = {}
         self._selecting = Selecting(clock, limits)
 
     def routes(self) -> list[Route]:
         """All resources."""
         described = msgspec.Raw(msgspec.json.encode(openapi(CATALOGUE)))
         everything = (*CATALOGUE, *of_server(self._run_state, described))
+        self._named = {item.name: item for item in everything}
         found = probe_routes(self._probes)  # before the resource at the same path
         found += [
             Route(item.path.replace("{id}", "{id:path}"), self._endpoint(item), methods=["GET"])
@@ -92,6 +102,8 @@ class Application:
         found.append(Route(SELECT_PATH, self._select, methods=["POST"]))
         if self._hook is not None:
             found.append(Route(HOOK_PATH, self._take_hook, methods=["POST"]))
+        if self._pages is not None:
+            found += self._pages(self.value, self._clock)
         return found
 
     def asgi(self) -> ASGIApp:
@@ -160,9 +172,7 @@ class Application:
 
     def _answer(self, resource: Resource, asked: Any, store: Store, tags: str, *, packed: bool) -> Response:
         """Runs in a thread: all slow work, including encoding."""
-        sift = self._readers.sieves.sift
-        question = Question(store, self._clock, self._limits, self._installation, sift, self._run_state)
-        answer = resource.answer(question, asked)
+        answer = resource.answer(self._question(store), asked)
         headers = {"content-type": _JSON, "cache-control": "no-cache", "vary": "accept-encoding"}
         if answer.tag:
             headers["etag"] = f'W/"{answer.tag}"'
@@ -175,6 +185,26 @@ class Application:
             headers["content-encoding"] = "gzip"
             content = gzip.compress(content, 1, mtime=0)
         return Outbound(self._outgoing, content, headers)
+
+    async def value(self, request: Request, name: str, parameters: Mapping[str, str]) -> Any:
+        """The answer of the resource of this name, decoded, on behalf of a request.
+
+        Raises:
+            ProblemError: the resource refuses to answer.
+            LehrError: it cannot be read.
+        """
+        resource, client = self._named[name], _client(request)
+        asked = parameters_of(resource.parameters, list(parameters.items()))
+        readers = await self._pool(resource, asked, client)
+        encoded = await readers.ask(lambda store: self._encoded(resource, asked, store), client)
+        return msgspec.json.decode(encoded)
+
+    def _encoded(self, resource: Resource, asked: Any, store: Store) -> bytes:
+        return encode(resource.answer(self._question(store), asked).make(), resource.answers)
+
+    def _question(self, store: Store) -> Question:
+        sift = self._readers.sieves.sift
+        return Question(store, self._clock, self._limits, self._installation, sift, self._run_state)
 
     async def _take_hook(self, request: Request) -> Response:
         assert self._hook is not None

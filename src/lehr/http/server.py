@@ -17,7 +17,7 @@ from starlette.types import Scope
 from lehr.base.blocking import Threads
 from lehr.base.clock import Clock
 from lehr.base.errors import LehrError, raised_as
-from lehr.http.application import Application
+from lehr.http.application import Application, Pages
 from lehr.http.hooks import Hook
 from lehr.http.limits import Limits
 from lehr.http.lines import Lines
@@ -143,6 +143,7 @@ async def serving(
     hook: Hook | None = None,
     names: Collection[str] = (),
     probes: Mapping[str, Probe] | None = None,
+    pages: Pages | None = None,
 ) -> AsyncIterator[Running]:
     """Answers at `address` while in this context.
 
@@ -154,6 +155,7 @@ async def serving(
         names: host names that requests may use, besides localhost and addresses. If other machines can
             connect, and no names are given, any name is allowed.
         probes: paths that are answered from the memory of this process.
+        pages: makes the paths of the page; None for none.
 
     Raises:
         LehrError: the address is not available.
@@ -180,6 +182,7 @@ async def serving(
             hook,
             known,
             probes,
+            pages,
         )
         config.app = application.asgi()
         async with _answering(server, listening, watches, clock):

@@ -102,6 +102,7 @@ async def answering(
     """
     from lehr.http.hooks import Hook
     from lehr.http.server import serving
+    from lehr.page.routes import pages
 
     clock = SystemClock()
     hook = None if plane is None or secret is None else Hook(secret, plane.refresh, clock)
@@ -121,6 +122,7 @@ async def answering(
                 hook=hook,
                 names=names,
                 probes=probes,
+                pages=pages,
             )
         )
         if plane is not None:

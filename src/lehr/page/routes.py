@@ -1,0 +1,170 @@
+"""The paths of the page, and its answers."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Mapping
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+
+from lehr.base.clock import Clock
+from lehr.base.errors import DEFECT, LehrError
+from lehr.base.log import Log
+from lehr.client.wire import Problem
+from lehr.http.application import Value
+from lehr.http.problems import ProblemError, problem, problem_of
+from lehr.page.api import NONE, InPartition, Parameters
+from lehr.page.rendering import path, render
+from lehr.page.screens import NAVIGATION, SCREENS, Screen
+
+log = Log()
+
+_PARAMETER = re.compile(r"\{(\w+)\}")
+_FILES = {"lehr.css": "text/css", "lehr.js": "text/javascript", "lehr.svg": "image/svg+xml"}
+_DIGITS = 12
+
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+HEADERS = {
+    "content-security-policy": _POLICY,
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+}
+"""They keep a text in a page from doing anything there."""
+
+
+class _Asking:
+    """`Api` on behalf of a request."""
+
+    def __init__(self, value: Value, request: Request) -> None:
+        self._value = value
+        self._request = request
+
+    async def get(self, name: str, parameters: Parameters = NONE) -> Any:
+        return await self._value(self._request, name, parameters)
+
+
+def pages(value: Value, clock: Clock) -> list[Route]:
+    """All paths of the page, which show what resources answer."""
+    shown = _Pages(value, clock)
+    found = [Route("/", shown.start, methods=["GET"])]
+    found += [
+        Route(f"/p/{{partition}}{_with_slashes(item.path)}", shown.answer(item), methods=["GET"])
+        for item in SCREENS
+    ]
+    found.append(Route("/p/{partition}/{rest:path}", shown.missing, methods=["GET"]))
+    found += [Route(static_paths()[name], _file(name), methods=["GET"]) for name in _FILES]
+    return found
+
+
+def _with_slashes(path: str) -> str:
+    """Ids have slashes."""
+    return path.replace("{id}", "{id:path}")
+
+
+# --- files --------------------------------------------------------------------------------
+
+
+@cache
+def _content(name: str) -> bytes:
+    return (files("lehr.page") / "static" / name).read_bytes()
+
+
+@cache
+def static_paths() -> Mapping[str, str]:
+    """The path of each file: another one when its content is another."""
+    return {name: f"/static/{hashlib.sha256(_content(name)).hexdigest()[:_DIGITS]}/{name}" for name in _FILES}
+
+
+def _file(name: str) -> Callable[[Request], Any]:
+    async def answer(_request: Request) -> Response:
+        headers = {**HEADERS, "cache-control": "public, max-age=31536000, immutable"}
+        return Response(_content(name), media_type=_FILES[name], headers=headers)
+
+    return answer
+
+
+# --- pages --------------------------------------------------------------------------------
+
+
+class _Pages:
+    def __init__(self, value: Value, clock: Clock) -> None:
+        self._value = value
+        self._clock = clock
+
+    async def start(self, request: Request) -> Response:
+        """The partition, if there is only one; otherwise a list."""
+        try:
+            partitions = await _Asking(self._value, request).get("partitions")
+        except LehrError as error:
+            return self._refused(problem_of(error))
+        if len(partitions) == 1:
+            return RedirectResponse(path("p", partitions[0]["name"]), 303, HEADERS)
+        return self._page("partitions.html", {"partitions": partitions})
+
+    async def missing(self, request: Request) -> Response:
+        """There is no such screen."""
+        about = {"partition": request.path_params["partition"]}
+        return self._refused(problem("NotFound", f"there is no page {request.url.path[:200]}"), about)
+
+    def answer(self, screen: Screen) -> Callable[[Request], Any]:
+        """The endpoint of a screen."""
+
+        async def answer(request: Request) -> Response:
+            partition = request.path_params["partition"]
+            about = {"partition": partition, "current": screen.under or screen.name}
+            try:
+                asked = _asked(screen, request)
+                shown = await screen.read(InPartition(_Asking(self._value, request), partition), asked)
+                return self._page(f"{screen.name}.html", {**about, **shown})
+            except LehrError as error:
+                return self._refused(problem_of(error), about)
+            except Exception as error:
+                log.error("a page failed with an internal error", exc_info=error)
+                why = f"{type(error).__name__}: {error}"
+                found = problem("Defect", "internal error", why, "please report it", error=DEFECT)
+                return self._refused(found, about)
+
+        return answer
+
+    def _refused(self, found: Problem, about: Mapping[str, Any] = NONE) -> Response:
+        blank = {"detail": "", "fix": "", "errors": [], "error": ""}
+        shown = {**blank, **msgspec.to_builtins(found)}
+        shown["errors"] = [{"fix": "", **item} for item in shown["errors"]]
+        return self._page("error.html", {**about, "problem": shown}, found.status)
+
+    def _page(self, template: str, values: Mapping[str, Any], status: int = 200) -> Response:
+        now = self._clock.now()
+        common = {
+            "partition": "",
+            "current": "",
+            "title": "",
+            "navigation": NAVIGATION,
+            "static": static_paths(),
+        }
+        text = render(template, now, {**common, **values})
+        headers = {**HEADERS, "cache-control": "no-store"}
+        return Response(text, status, headers, "text/html; charset=utf-8")
+
+
+def _asked(screen: Screen, request: Request) -> dict[str, str]:
+    """The parameters of a request.
+
+    Raises:
+        ProblemError: one of them is unknown.
+    """
+    unknown = sorted({*request.query_params} - screen.query)
+    if unknown:
+        raise ProblemError("BadRequest", f"unknown parameter {unknown[0]}", fix="omit it", code="PAG101")
+    given = {name: request.path_params[name] for name in _PARAMETER.findall(screen.path)}
+    return {**request.query_params, **given}

@@ -1,0 +1,161 @@
+"""The screens: what each asks for, and the table of all."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, NamedTuple
+
+from lehr.http.problems import ProblemError
+from lehr.page.api import InPartition
+
+Asked = Mapping[str, str]
+"""Parameters of the path and the query."""
+
+Shown = dict[str, Any]
+
+_PAGE = 100
+
+
+class Screen(NamedTuple):
+    """One screen of a partition.
+
+    Attributes:
+        name: also that of its template.
+        path: below that of its partition, with names of parameters in braces.
+        read: returns what the template shows. Raises `ProblemError` and `LehrError`.
+        query: the names of its parameters besides those of the path.
+        title: in the navigation; empty to leave it out there.
+        under: the screen that the navigation marks instead.
+    """
+
+    name: str
+    path: str
+    read: Callable[[InPartition, Asked], Awaitable[Shown]]
+    query: frozenset[str] = frozenset()
+    title: str = ""
+    under: str = ""
+
+
+class Navigation(NamedTuple):
+    """An item of the navigation."""
+
+    name: str
+    title: str
+    path: str
+
+
+async def _overview(api: InPartition, _asked: Asked) -> Shown:
+    partition, causes, rollouts, pushes, controls, attempt, run = await asyncio.gather(
+        api.get("partition"),
+        api.get("causes", examples=3, limit=6),
+        api.get("rollouts"),
+        api.get("operations", open="true"),
+        api.get("controls"),
+        api.get("attempt"),
+        api.installation("run"),
+    )
+    return {
+        "newest": partition["newest"],
+        "causes": causes,
+        "rollouts": [item for item in rollouts if item["state"] != "idle"],
+        "pushes": pushes["operations"],
+        "controls": controls["controls"],
+        "attempt": attempt[0] if attempt else None,
+        "run": run,
+    }
+
+
+async def _assets(api: InPartition, asked: Asked) -> Shown:
+    page = await api.get(
+        "assets",
+        filter=asked.get("filter"),
+        types=asked.get("types"),
+        selector=asked.get("selector"),
+        cursor=asked.get("cursor"),
+        fields="type",
+        limit=_PAGE,
+    )
+    ids = [item["id"] for item in page["assets"]]
+    found = await asyncio.gather(*(api.get("standings", asset=id) for id in ids))
+    standings = {
+        id: items[0]["condition"] | {"since": items[0]["since"]}
+        for id, items in zip(ids, found, strict=True)
+        if items
+    }
+    known = await api.get("types")
+    return {
+        "page": page,
+        "standings": standings,
+        "types": [item["name"] for item in known if item["role"] != "addon"],
+        "asked": {name: asked.get(name, "") for name in ("filter", "types", "selector")},
+    }
+
+
+async def _asset(api: InPartition, asked: Asked) -> Shown:
+    id = asked["id"]
+    why = await api.get("why", asset=id, at=asked.get("at"))
+    try:
+        asset = await api.get("asset", id=id)
+    except ProblemError:
+        asset = None  # it has left intent
+    return {"id": id, "why": why, "asset": asset, "at_asked": asked.get("at", "")}
+
+
+async def _causes(api: InPartition, asked: Asked) -> Shown:
+    return {"causes": await api.get("causes", examples=20, limit=50, cursor=asked.get("cursor"))}
+
+
+async def _controls(api: InPartition, _asked: Asked) -> Shown:
+    controls, causes = await asyncio.gather(api.get("controls"), api.get("causes", limit=1000, examples=0))
+    held = {item["root"]: item["count"] for item in causes["causes"]}
+    return {"controls": controls["controls"], "held": held}
+
+
+async def _rollouts(api: InPartition, _asked: Asked) -> Shown:
+    return {"rollouts": await api.get("rollouts")}
+
+
+async def _rollout(api: InPartition, asked: Asked) -> Shown:
+    rollout, history = await asyncio.gather(
+        api.get("rollout", id=asked["id"]), api.get("rollout-history", policy=asked["id"], limit=30)
+    )
+    return {"rollout": rollout, "events": history["events"]}
+
+
+async def _history(api: InPartition, asked: Asked) -> Shown:
+    return {"versions": await api.get("history", limit=_PAGE)}
+
+
+async def _compare(api: InPartition, asked: Asked) -> Shown:
+    found = await api.get("compare", **{"from": asked.get("from"), "to": asked.get("to")})
+    return {"compared": found, "asked": {name: asked.get(name, "") for name in ("from", "to")}}
+
+
+async def _pushes(api: InPartition, asked: Asked) -> Shown:
+    open_ones, page = await asyncio.gather(
+        api.get("operations", open="true", asset=asked.get("asset")),
+        api.get("operations", limit=_PAGE, cursor=asked.get("cursor"), asset=asked.get("asset")),
+    )
+    return {"open": open_ones["operations"], "page": page, "of": asked.get("asset", "")}
+
+
+async def _audit(api: InPartition, asked: Asked) -> Shown:
+    return {"page": await api.get("audit", limit=_PAGE, cursor=asked.get("cursor"))}
+
+
+SCREENS: tuple[Screen, ...] = (
+    Screen("overview", "", _overview, title="Overview"),
+    Screen("causes", "/causes", _causes, frozenset({"cursor"}), "Causes"),
+    Screen("assets", "/assets", _assets, frozenset({"filter", "types", "selector", "cursor"}), "Assets"),
+    Screen("asset", "/assets/{id}", _asset, frozenset({"at"}), under="assets"),
+    Screen("rollouts", "/rollouts", _rollouts, title="Rollouts"),
+    Screen("rollout", "/rollouts/{id}", _rollout, under="rollouts"),
+    Screen("history", "/history", _history, title="History"),
+    Screen("compare", "/compare", _compare, frozenset({"from", "to"}), under="history"),
+    Screen("pushes", "/pushes", _pushes, frozenset({"asset", "cursor"}), "Pushes"),
+    Screen("controls", "/controls", _controls, title="Controls"),
+    Screen("audit", "/audit", _audit, frozenset({"cursor"}), "Audit"),
+)
+
+NAVIGATION = tuple(Navigation(item.name, item.title, item.path) for item in SCREENS if item.title)

@@ -1,0 +1,243 @@
+"""The page over HTTP, without a browser: every screen answers, and nothing that it shows can do anything."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Sequence
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from lehr.http.server import Address
+from lehr.model.control import AuditEntry, Control, ControlKind
+from lehr.model.decision import Status, Verdict
+from lehr.model.diff import Change, Diff
+from lehr.model.reason import Reason
+from lehr.model.selector import parse_selector
+from lehr.model.writes import Audit, SetControl
+from lehr.page.routes import static_paths
+from lehr.page.screens import SCREENS
+from lehr.query.run_state import idle
+from lehr.store.sqlite import SqliteStore
+from lehr.wiring.program import answering
+from tests.integration.http.served import Answer, parsed
+from tests.integration.http.test_explanations_over_http import state
+from tests.unit.query.conftest import PARTITION, Shelf
+
+__all__ = ["state"]
+
+EVIL = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>{{ 7 * 7 }}\x07\u202e" + "long " * 4000
+PATHS = {"{id}": "c"}
+MOST_BYTES = 60_000
+UNPUBLISHED = ("/p/shop/assets/x/", "/p/shop/assets/y/")
+"""Decided about in the state of these tests, and never in intent."""
+
+
+def ask(folder: Path, *targets: str, headers: Sequence[str] = ()) -> list[Answer]:
+    async def one(port: int, target: str) -> Answer:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        lines = [f"GET {target} HTTP/1.1", "Host: 127.0.0.1", "Connection: close", *headers]
+        writer.write(("\r\n".join(lines) + "\r\n\r\n").encode())
+        answer = parsed(await reader.read())
+        writer.close()
+        return answer
+
+    async def main() -> list[Answer]:
+        async with answering(Address("127.0.0.1", 0), folder, None, lambda: idle(0.0), ()) as server:
+            return [await one(server.address.port, target) for target in targets]
+
+    return asyncio.run(main())
+
+
+class Shape(HTMLParser):
+    """The parts of a page.
+
+    Attributes:
+        scripts: their addresses; an empty one for a script in the page.
+        handlers: attributes that run something or name a style.
+        text: without markup.
+    """
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.scripts: list[str] = []
+        self.handlers: list[str] = []
+        self.images = 0
+        self.links: list[str] = []
+        self.text = ""
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = {name: value or "" for name, value in attrs}
+        if tag == "script":
+            self.scripts.append(given.get("src", ""))
+        self.images += tag == "img"
+        self.handlers += [name for name in given if name.startswith("on") or name in ("style", "srcdoc")]
+        if "href" in given and tag == "a":
+            self.links.append(given["href"])
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def place(path: str, id: str = "c") -> str:
+    return "/p/shop" + path.replace("{id}", quote(id, safe="/"))
+
+
+def shape(answer: Answer) -> Shape:
+    found = Shape(answer.content.decode())
+    assert found.scripts == [static_paths()["lehr.js"]]
+    assert found.handlers == []
+    assert found.images == 0
+    return found
+
+
+# --- every screen -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("screen", SCREENS, ids=lambda screen: screen.name)
+def test_every_screen_answers_under_a_strict_policy(screen: Any, state: Path) -> None:
+    id = "waves" if screen.name == "rollout" else "c"
+    [answer] = ask(state, place(screen.path, id))
+    assert answer.status == 200
+    assert answer.headers["content-type"] == "text/html; charset=utf-8"
+    assert "default-src 'none'" in answer.headers["content-security-policy"]
+    assert "unsafe" not in answer.headers["content-security-policy"]
+    assert answer.headers["cache-control"] == "no-store"
+    assert len(answer.content) < MOST_BYTES
+    assert "<h1>" in answer.content.decode()
+    shape(answer)
+
+
+def test_each_link_of_the_first_screens_leads_somewhere(state: Path) -> None:
+    starts = [place(screen.path) for screen in SCREENS if screen.title]
+    found_links = {link for answer in ask(state, *starts) for link in shape(answer).links}
+    links = {link for link in found_links if link.startswith("/p/") and link[:-1] not in UNPUBLISHED}
+    assert len(links) > 10
+    found = dict(zip(links, ask(state, *links), strict=True))
+    assert {link: answer.status for link, answer in found.items() if answer.status != 200} == {}
+
+
+def test_the_overview_counts_each_asset_under_one_cause(state: Path) -> None:
+    [overview, causes] = ask(state, "/p/shop", "/p/shop/causes")
+    for answer in (overview, causes):
+        text = " ".join(shape(answer).text.split())
+        assert re.search(r"\d assets wait for \d things", text)
+        assert "frozen by ana: market day" in text
+
+
+def test_the_status_of_an_asset_is_told_with_its_checks_and_chain(state: Path) -> None:
+    [answer] = ask(state, "/p/shop/assets/c")
+    text = " ".join(shape(answer).text.split())
+    assert "c is waiting: depends-on: b differs" in text or "c is waiting: b differs" in text
+    assert "wait until b converges" in text
+
+
+def test_with_one_partition_the_start_leads_to_it(state: Path) -> None:
+    [answer] = ask(state, "/")
+    assert (answer.status, answer.headers["location"]) == (303, "/p/shop")
+
+
+def test_files_are_kept_for_ever_under_the_name_of_their_content(state: Path) -> None:
+    answers = ask(state, *static_paths().values())
+    for answer in answers:
+        assert answer.status == 200
+        assert "immutable" in answer.headers["cache-control"]
+    script = answers[list(static_paths()).index("lehr.js")]
+    assert script.headers["content-type"].startswith("text/javascript")
+    assert len(script.content) < 20_000
+
+
+def test_the_guide_lists_every_screen_and_its_parameters() -> None:
+    guide = (Path(__file__).resolve().parents[3] / "docs/how-to/look-around.md").read_text()
+    cells = [row.split("|")[1] for row in guide.splitlines() if row.startswith(("| `/", "| (itself)"))]
+    told = {
+        ("" if path == "(itself)" else path.replace("ID", "{id}"), frozenset(re.findall(r"(\w+)=", query)))
+        for cell in cells
+        for path, query in re.findall(r"(\(itself\)|/[\w/]+)\??([^`]*)", cell)
+    }
+    assert told == {(screen.path, screen.query) for screen in SCREENS}
+
+
+# --- what is asked wrongly -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "words"),
+    [
+        ("/p/shop/assets/no/such", 404, "has no asset no/such"),
+        ("/p/other", 404, "no partition"),
+        ("/p/shop/nothing/here", 404, "there is no page"),
+        ("/p/shop/assets?color=red", 400, "unknown parameter color"),
+        ("/p/shop/assets?filter=%5B", 400, "cannot be parsed"),
+        ("/p/shop/assets?cursor=x", 400, "cursor"),
+        ("/p/shop/assets/c?at=soon", 400, "not a valid time"),
+        ("/p/shop/compare?from=77", 404, "there is no incarnation shop@77"),
+        ("/p/shop/rollouts/none", 404, "there is no rollout policy none"),
+    ],
+)
+def test_an_error_is_a_page_with_its_status(path: str, status: int, words: str, state: Path) -> None:
+    [answer] = ask(state, path)
+    assert answer.status == status
+    text = " ".join(shape(answer).text.split())
+    assert words in text
+    assert "Code" in text
+
+
+def test_before_anything_is_published_each_screen_says_so_or_is_empty(tmp_path: Path) -> None:
+    tmp_path.chmod(0o700)
+    SqliteStore(tmp_path / "state.sqlite").close()
+    [start] = ask(tmp_path, "/")
+    assert start.status == 200
+    assert "Nothing is published yet" in shape(start).text
+
+
+# --- texts of anybody -----------------------------------------------------------------------
+
+
+@pytest.fixture
+def evil(tmp_path: Path) -> Path:
+    """Whatever people, production and plugins can set is markup, invisible or long."""
+    tmp_path.chmod(0o700)
+    shelf = Shelf(tmp_path / "state.sqlite")
+    shelf.publish(shelf.asset("a", EVIL, Labels={"labels": {"x": "y"}}), shelf.asset("b/../c", EVIL))
+    shelf.publish(shelf.asset("a", EVIL + "2"), shelf.asset("b/../c", "short"))
+    verdict = Verdict("check", allow=False, reason=Reason.FROZEN, message=EVIL, unblock=EVIL)
+    shelf.decide("a", Status.WAITING, Reason.FROZEN, EVIL, (verdict,), diff=Diff((Change(EVIL, EVIL, EVIL),)))
+    freeze = Control(
+        id="f",
+        kind=ControlKind.FREEZE,
+        partition=PARTITION,
+        selector=parse_selector("a"),
+        reason=EVIL,
+        actor=EVIL,
+        at=shelf.tick(),
+    )
+    given = AuditEntry(at=shelf.tick(), actor=EVIL, command=EVIL, arguments={}, result=EVIL)
+    shelf.store.commit([SetControl(freeze), Audit(PARTITION, given)])
+    shelf.close()
+    return tmp_path
+
+
+@pytest.mark.parametrize("screen", SCREENS, ids=lambda screen: screen.name)
+def test_no_text_can_do_anything(screen: Any, evil: Path) -> None:
+    [answer] = ask(evil, place(screen.path, "a"))
+    assert answer.status in (200, 404)
+    shape(answer)
+    page = answer.content.decode()
+    assert "\x07" not in page
+    assert "\u202e" not in page
+    assert "49" not in re.sub(r"\d{3,}|[0-9a-f]{8,}", "", page)
+    assert len(page) < 2 * MOST_BYTES
+
+
+def test_what_is_shown_of_a_long_text_says_how_long_it_is(evil: Path) -> None:
+    [answer] = ask(evil, "/p/shop/assets/a")
+    text = shape(answer).text
+    assert "<script>alert(1)</script>" in text
+    assert f"({len(EVIL):,} characters)" in text
+    assert "\\u{202e}" in text
