@@ -15,7 +15,12 @@ from pathlib import Path
 
 IMAGES = Path(__file__).resolve().parents[1] / "docs" / "images"
 LEHR = (sys.executable, "-m", "lehr")
-SIZES = {"overview": ("", 820), "asset": ("/assets/notes/n1", 900), "rollout": ("/rollouts/page-waves", 1060)}
+SIZES = {
+    "overview": ("", 820),
+    "asset": ("/assets/notes/n1", 900),
+    "rollout": ("/rollouts/page-waves", 760),
+    "forecast": ("/forecast/page-waves", 900),
+}
 WIDTH = 1200
 
 PAGE = """\

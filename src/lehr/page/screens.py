@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from lehr.http.problems import ProblemError
 from lehr.page.api import InPartition
+from lehr.page.rollout_screens import read_canary, read_forecast, read_rollout
 
 Asked = Mapping[str, str]
 """Parameters of the path and the query."""
@@ -116,13 +117,6 @@ async def _rollouts(api: InPartition, _asked: Asked) -> Shown:
     return {"rollouts": await api.get("rollouts")}
 
 
-async def _rollout(api: InPartition, asked: Asked) -> Shown:
-    rollout, history = await asyncio.gather(
-        api.get("rollout", id=asked["id"]), api.get("rollout-history", policy=asked["id"], limit=30)
-    )
-    return {"rollout": rollout, "events": history["events"]}
-
-
 async def _history(api: InPartition, asked: Asked) -> Shown:
     return {"versions": await api.get("history", limit=_PAGE)}
 
@@ -150,7 +144,9 @@ SCREENS: tuple[Screen, ...] = (
     Screen("assets", "/assets", _assets, frozenset({"filter", "types", "selector", "cursor"}), "Assets"),
     Screen("asset", "/assets/{id}", _asset, frozenset({"at"}), under="assets"),
     Screen("rollouts", "/rollouts", _rollouts, title="Rollouts"),
-    Screen("rollout", "/rollouts/{id}", _rollout, under="rollouts"),
+    Screen("rollout", "/rollouts/{id}", read_rollout, under="rollouts"),
+    Screen("canary", "/canary/{id}", read_canary, under="rollouts"),
+    Screen("forecast", "/forecast/{id}", read_forecast, frozenset({"every_unit"}), under="rollouts"),
     Screen("history", "/history", _history, title="History"),
     Screen("compare", "/compare", _compare, frozenset({"from", "to"}), under="history"),
     Screen("pushes", "/pushes", _pushes, frozenset({"asset", "cursor"}), "Pushes"),

@@ -101,7 +101,7 @@ def shape(answer: Answer) -> Shape:
 
 @pytest.mark.parametrize("screen", SCREENS, ids=lambda screen: screen.name)
 def test_every_screen_answers_under_a_strict_policy(screen: Any, state: Path) -> None:
-    id = "waves" if screen.name == "rollout" else "c"
+    id = "waves" if screen.name in ("rollout", "canary", "forecast") else "c"
     [answer] = ask(state, place(screen.path, id))
     assert answer.status == 200
     assert answer.headers["content-type"] == "text/html; charset=utf-8"
