@@ -1,0 +1,198 @@
+"""The page in a real Chromium: accessible, within its policy, live, and also without JavaScript."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lehr.model.control import ControlKind
+from lehr.model.decision import Status, Verdict
+from lehr.model.diff import Change, Diff
+from lehr.model.reason import Reason
+from lehr.page.screens import SCREENS
+from tests.installed import installed
+from tests.integration.http.test_explanations_over_http import state
+from tests.integration.page.test_page import EVIL, place
+from tests.said import address
+from tests.unit.query.conftest import Shelf
+
+playwright = pytest.importorskip("playwright.sync_api")
+
+__all__ = ["state"]
+
+ARGUMENTS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+PATIENCE = 30_000
+"""Milliseconds for what a page should do at once, on a busy machine."""
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    program = installed("chromium")
+    with playwright.sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=program, args=ARGUMENTS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def served(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """Where the state of the test is served: `state`, unless it names another one."""
+    folder = request.getfixturevalue(getattr(request, "param", "state"))
+    command = [sys.executable, "-m", "lehr", "serve", "--state", str(folder), "--listen", "127.0.0.1:0"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            yield address(process)
+        finally:
+            process.terminate()
+            process.wait(timeout=30)
+
+
+@pytest.fixture
+def shelf(tmp_path: Path) -> Iterator[Shelf]:
+    """A store that a test goes on to write to while it is served."""
+    tmp_path.chmod(0o700)
+    shelf = Shelf(tmp_path / "state.sqlite")
+    shelf.publish(shelf.asset("a"), shelf.asset("c"))
+    shelf.decide("a", Status.CONVERGED, Reason.AS_INTENDED, "production is as intended")
+    yield shelf
+    shelf.close()
+
+
+@pytest.fixture
+def live(shelf: Shelf, tmp_path: Path) -> Path:
+    return tmp_path
+
+
+@pytest.fixture
+def evil(shelf: Shelf, tmp_path: Path) -> Path:
+    verdict = Verdict("check", allow=False, reason=Reason.FROZEN, message=EVIL, unblock=EVIL)
+    differs = Diff((Change(EVIL, EVIL, EVIL),))
+    shelf.decide("c", Status.WAITING, Reason.FROZEN, EVIL, (verdict,), diff=differs)
+    return tmp_path
+
+
+class Watched:
+    """A page of a browser, and what went wrong on it.
+
+    Attributes:
+        troubles: errors of scripts and violations of the content security policy.
+    """
+
+    def __init__(self, context: Any) -> None:
+        self.page = context.new_page()
+        self.page.set_default_timeout(PATIENCE)
+        self.troubles: list[str] = []
+        self.page.on("pageerror", lambda error: self.troubles.append(str(error)))
+        self.page.on("console", lambda message: self._heard(message))
+
+    def _heard(self, message: Any) -> None:
+        if message.type in ("error", "warning") or "Content Security Policy" in message.text:
+            self.troubles.append(message.text)
+
+
+# --- every screen ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_no_screen_violates_accessibility(browser: Any, served: str, scheme: str) -> None:
+    from axe_playwright_python.sync_playwright import Axe
+
+    found = {}
+    context = browser.new_context(bypass_csp=True, color_scheme=scheme)
+    watched = Watched(context)
+    for screen in SCREENS:
+        id = "waves" if screen.name == "rollout" else "c"
+        watched.page.goto(served + place(screen.path, id))
+        result = Axe().run(watched.page)
+        found[screen.name] = [
+            f"{item['id']}: {node['html'][:200]}"
+            for item in result.response["violations"]
+            for node in item["nodes"]
+        ]
+    context.close()
+    assert found == {screen.name: [] for screen in SCREENS}
+
+
+@pytest.mark.parametrize("served", ["state", "evil"], indirect=True)
+def test_no_screen_violates_its_policy(browser: Any, served: str) -> None:
+    context = browser.new_context()
+    watched = Watched(context)
+    for screen in SCREENS:
+        answer = watched.page.goto(served + place(screen.path, "c"))
+        if answer.status == 404:
+            watched.troubles.clear()  # the browser reports the status of a page without this policy
+        playwright.expect(watched.page.locator("h1")).to_be_visible()
+        assert watched.troubles == [], screen.name
+    context.close()
+
+
+def test_it_reads_without_javascript(browser: Any, served: str) -> None:
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(served)
+    playwright.expect(page.locator("h1")).to_contain_text("wait for")
+    page.get_by_role("link", name="Assets", exact=True).click()
+    page.get_by_label("Filter").fill("id == 'c'")
+    page.get_by_role("button", name="Show").click()
+    playwright.expect(page.locator("tbody tr")).to_have_count(1)
+    page.get_by_role("link", name="c", exact=True).click()
+    playwright.expect(page.locator("h1")).to_contain_text("c is waiting")
+    context.close()
+
+
+def test_the_keyboard_leads_to_the_search(browser: Any, served: str) -> None:
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto(f"{served}/p/shop/assets")
+    page.keyboard.press("/")
+    playwright.expect(page.get_by_label("Filter")).to_be_focused()
+    context.close()
+
+
+# --- live ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("served", ["live"], indirect=True)
+def test_it_shows_what_changes_by_itself_and_keeps_what_is_open(
+    browser: Any, served: str, shelf: Shelf
+) -> None:
+    context = browser.new_context()
+    watched = Watched(context)
+    page = watched.page
+    page.goto(f"{served}/p/shop/assets/a")
+    playwright.expect(page.locator("h1")).to_contain_text("a has converged")
+    page.get_by_text("Payload and addons").click()
+    shelf.decide("a", Status.WAITING, Reason.FROZEN, "frozen by ana: market day")
+    shelf.say(ControlKind.FREEZE, "a")
+    playwright.expect(page.locator("h1")).to_contain_text("frozen by ana: market day", timeout=PATIENCE)
+    playwright.expect(page.locator("pre")).to_be_visible()
+    assert watched.troubles == []
+    context.close()
+
+
+@pytest.mark.parametrize("served", ["live"], indirect=True)
+def test_while_the_server_is_away_what_is_known_stays_and_is_marked(
+    browser: Any, served: str, request: pytest.FixtureRequest
+) -> None:
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto(f"{served}/p/shop/assets/a")
+    context.set_offline(True)
+    playwright.expect(page.locator("body.stale")).to_be_visible(timeout=PATIENCE)
+    playwright.expect(page.locator("h1")).to_contain_text("a has converged")
+    context.set_offline(False)
+    playwright.expect(page.locator("body.stale")).to_have_count(0, timeout=PATIENCE)
+    context.close()
