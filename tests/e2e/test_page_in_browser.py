@@ -17,7 +17,7 @@ from lehr.model.reason import Reason
 from lehr.page.screens import SCREENS
 from tests.installed import installed
 from tests.integration.http.test_explanations_over_http import state
-from tests.integration.page.test_page import EVIL, place
+from tests.integration.page.test_page import EVIL, id_for, place
 from tests.said import address
 from tests.unit.query.conftest import Shelf
 
@@ -114,8 +114,7 @@ def test_no_screen_violates_accessibility(browser: Any, served: str, scheme: str
     context = browser.new_context(bypass_csp=True, color_scheme=scheme)
     watched = Watched(context)
     for screen in SCREENS:
-        id = "waves" if screen.name == "rollout" else "c"
-        watched.page.goto(served + place(screen.path, id))
+        watched.page.goto(served + place(screen.path, id_for(screen)))
         result = Axe().run(watched.page)
         found[screen.name] = [
             f"{item['id']}: {node['html'][:200]}"
@@ -131,7 +130,7 @@ def test_no_screen_violates_its_policy(browser: Any, served: str) -> None:
     context = browser.new_context()
     watched = Watched(context)
     for screen in SCREENS:
-        answer = watched.page.goto(served + place(screen.path, "c"))
+        answer = watched.page.goto(served + place(screen.path, id_for(screen)))
         if answer.status == 404:
             watched.troubles.clear()  # the browser reports the status of a page without this policy
         playwright.expect(watched.page.locator("h1")).to_be_visible()

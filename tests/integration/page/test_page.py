@@ -88,6 +88,11 @@ def place(path: str, id: str = "c") -> str:
     return "/p/shop" + path.replace("{id}", quote(id, safe="/"))
 
 
+def id_for(screen: Any) -> str:
+    """The id of something that the screen can show: a rollout policy, or an asset."""
+    return "waves" if screen.under == "rollouts" else "c"
+
+
 def shape(answer: Answer) -> Shape:
     found = Shape(answer.content.decode())
     assert found.scripts == [static_paths()["lehr.js"]]
@@ -101,8 +106,7 @@ def shape(answer: Answer) -> Shape:
 
 @pytest.mark.parametrize("screen", SCREENS, ids=lambda screen: screen.name)
 def test_every_screen_answers_under_a_strict_policy(screen: Any, state: Path) -> None:
-    id = "waves" if screen.name in ("rollout", "canary", "forecast") else "c"
-    [answer] = ask(state, place(screen.path, id))
+    [answer] = ask(state, place(screen.path, id_for(screen)))
     assert answer.status == 200
     assert answer.headers["content-type"] == "text/html; charset=utf-8"
     assert "default-src 'none'" in answer.headers["content-security-policy"]

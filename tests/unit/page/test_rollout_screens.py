@@ -132,7 +132,7 @@ def test_each_wave_is_a_lane_with_its_gate() -> None:
     )
     second = "Wave 2 ▲ ahead 2 units Waits for wave 1, until each of its units is good and has been for 1m"
     assert second in text
-    assert "incarnation 2: Serve version 2, by Ana <ana@x>" in text
+    assert "incarnation 2: Serve version 2, by Ana" in text
 
 
 def test_a_policy_that_never_had_a_rollout_has_a_screen() -> None:
