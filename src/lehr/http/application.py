@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import ipaddress
 from collections.abc import Awaitable, Callable, Collection, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from starlette.applications import Starlette
@@ -20,17 +20,18 @@ from lehr.base.errors import DEFECT, LehrError
 from lehr.base.log import Log
 from lehr.base.moments import encode
 from lehr.client.wire import Problem
-from lehr.http import problems
+from lehr.http import event_streams, problems
 from lehr.http.catalogue import CATALOGUE
 from lehr.http.hooks import HOOK_PATH, Hook
 from lehr.http.limits import Limits
-from lehr.http.openapi import OPENAPI_PATH, WATCH_PATH, of_server, openapi
+from lehr.http.openapi import EVENTS_PATH, OPENAPI_PATH, WATCH_PATH, of_server, openapi
 from lehr.http.outgoing_responses import Abort, Outbound, Outgoing
 from lehr.http.parameters import parameters_of
 from lehr.http.probes import Probe, probe_routes
 from lehr.http.problems import ProblemError, problem, problem_of
 from lehr.http.questions import Installation, NoParameters, Question, Resource, RunStates
 from lehr.http.readers import Pools, Readers
+from lehr.http.streams import Streams
 from lehr.http.target_selection import SELECT_PATH, Selecting
 from lehr.http.watch_streams import MEDIA_TYPE, OfWatch, Watches
 from lehr.query.filters import Filter
@@ -51,17 +52,29 @@ _JSON = "application/json"
 _LOOPBACK = ("127.0.0.1", "::1")
 
 
+class Watching(NamedTuple):
+    """What never ends.
+
+    Attributes:
+        streams: all of them.
+    """
+
+    watches: Watches
+    events: event_streams.Events
+    streams: Streams
+
+
 class Application:
     """Answers read requests.
 
     Attributes:
-        watches: all active watches.
+        watching: all active streams.
     """
 
     def __init__(
         self,
         readers: Pools,
-        watches: Watches,
+        watching: Watching,
         installation: Installation,
         clock: Clock,
         limits: Limits,
@@ -73,7 +86,7 @@ class Application:
         pages: Pages | None = None,
     ) -> None:
         """With a `hook`, webhooks are accepted; `names`, `probes` and `pages` as in `serving`."""
-        self.watches = watches
+        self.watching = watching
         self._readers = readers
         self._installation = installation
         self._clock = clock
@@ -98,7 +111,8 @@ class Application:
             Route(item.path.replace("{id}", "{id:path}"), self._endpoint(item), methods=["GET"])
             for item in everything
         ]
-        found.append(Route(WATCH_PATH, _Watching(self), methods=["GET"]))
+        found.append(Route(WATCH_PATH, _Streaming(self.watch), methods=["GET"]))
+        found.append(Route(EVENTS_PATH, _Streaming(self.follow), methods=["GET"]))
         found.append(Route(SELECT_PATH, self._select, methods=["POST"]))
         if self._hook is not None:
             found.append(Route(HOOK_PATH, self._take_hook, methods=["POST"]))
@@ -228,7 +242,18 @@ class Application:
         if request.method == "HEAD":
             await Response(media_type=MEDIA_TYPE)(scope, receive, send)
             return
-        await self.watches.serve(asked, receive, send, lambda last: self._abort(scope, last))
+        await self.watching.watches.serve(asked, receive, send, lambda last: self._abort(scope, last))
+
+    async def follow(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request for the events of a feed."""
+        request = Request(scope)
+        _require_acceptable(request, (event_streams.MEDIA_TYPE,))
+        asked = parameters_of(event_streams.OfEvents, given(request))
+        if request.method == "HEAD":
+            await Response(media_type=event_streams.MEDIA_TYPE)(scope, receive, send)
+            return
+        last = request.headers.get("last-event-id", "")
+        await self.watching.events.serve(asked, last, receive, send, lambda end: self._abort(scope, end))
 
 
 def is_heavy(text: str) -> bool:
@@ -247,14 +272,14 @@ def _client(request: Request) -> str:
     return f"{host}:{port}" if host in _LOOPBACK else host
 
 
-class _Watching:
-    """The endpoint of watches, which are streams."""
+class _Streaming:
+    """The endpoint of a stream. A function would be called with a request."""
 
-    def __init__(self, application: Application) -> None:
-        self._application = application
+    def __init__(self, serve: ASGIApp) -> None:
+        self._serve = serve
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self._application.watch(scope, receive, send)
+        await self._serve(scope, receive, send)
 
 
 def given(request: Request) -> list[tuple[str, str]]:

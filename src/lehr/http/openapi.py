@@ -12,7 +12,8 @@ from lehr import __version__
 from lehr.base.digest import digest_bytes
 from lehr.base.moments import described
 from lehr.client.wire import BatchDocument, Problem
-from lehr.http import problems, watch_streams
+from lehr.http import event_streams, problems, watch_streams
+from lehr.http.event_streams import OfEvents
 from lehr.http.hooks import HOOK_PATH
 from lehr.http.problems import STATUS
 from lehr.http.questions import (
@@ -26,11 +27,13 @@ from lehr.http.questions import (
 )
 from lehr.http.target_selection import SELECT_PATH, SUMMARY
 from lehr.http.watch_streams import OfWatch
+from lehr.model.feed import FeedEntry
 from lehr.query.run_state import RunState, idle
 from lehr.rollouts import Selection
 from lehr.rollouts.question import Question as SelectionQuestion
 
 WATCH_PATH = f"{PARTITION_PATH}/watch"
+EVENTS_PATH = f"{PARTITION_PATH}/events"
 HEALTH_PATH = "/healthz"
 RUN_PATH = "/v1/run"
 OPENAPI_PATH = "/openapi.json"
@@ -80,13 +83,15 @@ def of_server(run_state: RunStates, document: msgspec.Raw) -> Catalogue:
 def openapi(resources: Sequence[Resource]) -> dict[str, Any]:
     """The OpenAPI 3.1 document of `resources`, and of those that every server has."""
     everything = (*resources, *of_server(lambda: idle(0.0), msgspec.Raw(b"{}")))
-    kinds = [*(item.answers for item in everything), BatchDocument, Problem, SelectionQuestion, Selection]
+    kinds = [*(item.answers for item in everything), BatchDocument, FeedEntry, Problem]
+    kinds += [SelectionQuestion, Selection]
     schemas, components = described(msgspec.json.schema_components(kinds, ref_template=_REF))
     by_kind = {repr(kind): schema for kind, schema in zip(kinds, schemas, strict=True)}
     paths: dict[str, Any] = {
         item.path: {"get": _operation(item, by_kind[repr(item.answers)])} for item in everything
     }
     paths[WATCH_PATH] = {"get": _watch(by_kind[repr(BatchDocument)])}
+    paths[EVENTS_PATH] = {"get": _events(by_kind[repr(FeedEntry)])}
     paths[HOOK_PATH] = {"post": _HOOK}
     paths[SELECT_PATH] = {"post": _select(by_kind[repr(SelectionQuestion)], by_kind[repr(Selection)])}
     return {
@@ -193,6 +198,25 @@ def _watch(schema: Mapping[str, Any]) -> dict[str, Any]:
         "parameters": _parameters(OfWatch, WATCH_PATH),
         "responses": {
             "200": _content("Lines.", schema, watch_streams.MEDIA_TYPE),
+            **_refused(*_ANY, *_OF_SOMETHING),
+        },
+    }
+
+
+def _events(schema: Mapping[str, Any]) -> dict[str, Any]:
+    header = {
+        "name": "Last-Event-ID",
+        "in": "header",
+        "required": False,
+        "schema": {"type": "string"},
+        "description": "The id of the last event that was received.",
+    }
+    return {
+        "operationId": "events",
+        "summary": "What each commit changes, without end: a server-sent event for each.",
+        "parameters": [*_parameters(OfEvents, EVENTS_PATH), header],
+        "responses": {
+            "200": _content("Events, whose data are JSON.", schema, event_streams.MEDIA_TYPE),
             **_refused(*_ANY, *_OF_SOMETHING),
         },
     }

@@ -17,7 +17,8 @@ from starlette.types import Scope
 from lehr.base.blocking import Threads
 from lehr.base.clock import Clock
 from lehr.base.errors import LehrError, raised_as
-from lehr.http.application import Application, Pages
+from lehr.http.application import Application, Pages, Watching
+from lehr.http.event_streams import Events
 from lehr.http.hooks import Hook
 from lehr.http.limits import Limits
 from lehr.http.lines import Lines
@@ -25,6 +26,7 @@ from lehr.http.probes import Probe
 from lehr.http.protocol import BoundedProtocol
 from lehr.http.questions import Installation, RunStates
 from lehr.http.readers import Pools
+from lehr.http.streams import Streams
 from lehr.http.watch_streams import Watches
 from lehr.query.run_state import idle
 from lehr.sdk.store import Store
@@ -113,12 +115,12 @@ class Running:
 
     def notify_published(self) -> None:
         """Notify watchers at once of a possible new incarnation."""
-        self._application.watches.notify_published()
+        self._application.watching.watches.notify_published()
 
     @property
     def watchers(self) -> int:
         """The number of watchers."""
-        return self._application.watches.watchers
+        return self._application.watching.streams.clients
 
     @property
     def connections(self) -> int:
@@ -166,14 +168,14 @@ async def serving(
     known = frozenset(map(str.lower, names)) if address.loopback or names else None
     async with contextlib.AsyncExitStack() as opened:
         listening = opened.enter_context(_listening(address))
-        readers, watches = _open(opened, open_store, clock, limits)
+        readers, watching = _open(opened, open_store, clock, limits)
         if hook is not None:
             opened.push_async_callback(hook.close)
         config = _config(limits)
         server = _Server(config)
         application = Application(
             readers,
-            watches,
+            watching,
             installation,
             clock,
             limits,
@@ -185,30 +187,32 @@ async def serving(
             pages,
         )
         config.app = application.asgi()
-        async with _answering(server, listening, watches, clock):
+        async with _answering(server, listening, watching.streams, clock):
             host, port = listening.getsockname()[:2]
             yield Running(Address(host, port), application, server)
 
 
 def _open(
     opened: contextlib.AsyncExitStack, open_store: Callable[[], Store], clock: Clock, limits: Limits
-) -> tuple[Pools, Watches]:
+) -> tuple[Pools, Watching]:
     """Readers and watches of the store, closed with `opened`."""
     store = open_store()
     opened.callback(store.close)
     readers = Pools(open_store, limits)
     opened.callback(readers.close)
     lines = Lines(open_store, Threads("http-watch", 1), clock, limits)
-    watches = Watches(store, lines, Threads("http-feed", 1), clock, limits)
+    feed, streams = Threads("http-feed", 1), Streams(limits)
+    opened.callback(feed.close)
+    watches = Watches(store, lines, feed, limits, streams)
     opened.push_async_callback(watches.close)
-    return readers, watches
+    return readers, Watching(watches, Events(store, feed, clock, limits, streams), streams)
 
 
 @contextlib.asynccontextmanager
 async def _answering(
-    server: _Server, listening: socket.socket, watches: Watches, clock: Clock
+    server: _Server, listening: socket.socket, streams: Streams, clock: Clock
 ) -> AsyncIterator[None]:
-    """Runs the server while in this context; at its end, watches end first."""
+    """Runs the server while in this context; at its end, streams end first."""
     task = asyncio.create_task(server.serve([listening]), name="http")
     try:
         while not server.started and not task.done():
@@ -218,7 +222,7 @@ async def _answering(
         yield
     finally:
         server.end()
-        watches.end()
+        streams.end()
         await asyncio.wait({task})
         task.result()
 

@@ -1,19 +1,22 @@
 // Replaces what a page shows by what it would show now. Without this file, a reload does the same.
-const EVERY = 3000;
-let timer;
+const SOON = 300; // much often changes together
+const EVERY = 15000; // times and progress change without an event
+const RETRY = 3000;
+let timer, stream;
 
 async function refresh() {
-  if (document.hidden || document.activeElement?.closest("form")) return again();
+  if (document.hidden || document.activeElement?.closest("form")) return again(EVERY);
   try {
     const response = await fetch(location.href, { headers: { accept: "text/html" } });
     const page = new DOMParser().parseFromString(await response.text(), "text/html");
     replace("main", page);
     replace("#freshness", page);
     document.body.classList.remove("stale");
+    again(EVERY);
   } catch {
     document.body.classList.add("stale");
+    again(RETRY);
   }
-  again();
 }
 
 function replace(selector, page) {
@@ -27,12 +30,29 @@ function replace(selector, page) {
   if (focused) document.getElementById(focused)?.focus({ preventScroll: true });
 }
 
-function again() {
+let due = 0;
+
+function again(wait) {
   clearTimeout(timer);
-  timer = setTimeout(refresh, EVERY);
+  due = Date.now() + wait;
+  timer = setTimeout(refresh, wait);
 }
 
-document.addEventListener("visibilitychange", () => document.hidden || refresh());
+// Browsers allow six connections to a server: hidden pages give theirs back.
+function follow() {
+  stream?.close();
+  stream = null;
+  const path = document.body.dataset.events;
+  if (document.hidden || !path) return;
+  stream = new EventSource(path);
+  stream.onmessage = () => due > Date.now() + SOON && again(SOON);
+  stream.addEventListener("problem", () => stream.close()); // what is gone does not matter: it asks again anyway
+}
+
+document.addEventListener("visibilitychange", () => {
+  follow();
+  if (!document.hidden) refresh();
+});
 document.addEventListener("keydown", (event) => {
   if (event.key !== "/" || event.target.closest("input, select, textarea")) return;
   const field = document.querySelector("input[type=search]");
@@ -41,4 +61,5 @@ document.addEventListener("keydown", (event) => {
     field.focus();
   }
 });
-again();
+follow();
+again(EVERY);
