@@ -53,7 +53,7 @@ _LOOPBACK = ("127.0.0.1", "::1")
 
 
 class Watching(NamedTuple):
-    """What never ends.
+    """Responses without end.
 
     Attributes:
         streams: all of them.

@@ -1,4 +1,4 @@
-"""The feed of a partition as server-sent events, which browsers read and resume by themselves.
+"""The feed of a partition as server-sent events, which browsers read, and resume when they reconnect.
 
 An event names what a commit changed, and holds none of it: clients read what they need as it is now. However
 many clients follow a partition, the feed is read once, and each event is encoded once.
@@ -130,7 +130,7 @@ class _Feed:
         self._encoded: OrderedDict[int, bytes] = OrderedDict()
 
     async def chunks(self, after: int) -> AsyncIterator[bytes]:
-        """What a client is sent that knows everything up to a position."""
+        """The chunks for a client that knows everything up to a position."""
         yield _RETRY
         try:
             async for entry in self.watch.watch(after):

@@ -103,7 +103,7 @@ class Watches:
         await self._lines.close()
 
     async def _chunks(self, feed: IncarnationFeed, request: WatchRequest, after: int) -> AsyncIterator[bytes]:
-        """What a client is sent that knows everything up to an incarnation."""
+        """The chunks for a client that knows everything up to an incarnation."""
         while True:
             lines = []
             try:
