@@ -9,7 +9,7 @@ the looks at each question, as `lehr.sdk.metrics.Metrics`.
 | `looks` | asks each question once in its interval, however many assets it governs |
 | `prometheus`, `json_address`, `web`, `command` | the sources that ship with Lehr |
 | `prometheus_answers`, `json_values` | from answers to values; pure |
-| `http_get` | one GET, without redirects, bounded in size |
+| `http_exchange` | one request, without redirects, its answer bounded in size |
 
 Invariant: a source that hangs, lies or fails delays no other, and lets nothing through.
 """

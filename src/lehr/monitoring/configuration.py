@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 import msgspec
@@ -55,7 +55,14 @@ class PrometheusDefinition(
 class HttpDefinition(
     _Web, frozen=True, forbid_unknown_fields=True, kw_only=True, tag_field="type", tag="http"
 ):
-    """Any server that answers with JSON."""
+    """Any server that answers with JSON.
+
+    Attributes:
+        method: POST for a server that starts something, such as a load test. It is asked again until it
+            answers, so one that is asked twice must start it once.
+    """
+
+    method: Literal["GET", "POST"] = "GET"
 
 
 class CommandDefinition(

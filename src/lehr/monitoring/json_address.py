@@ -20,7 +20,7 @@ class JsonAddress(MetricSource):
     async def ask(self, question: Question) -> Sequence[Sample]:
         if question.alerts is not None:
             raise MetricError(Cause.FAILED, "this source has no alerts: use a source of type prometheus")
-        answer = await self._web.get(question.query)
+        answer = await self._web.ask(question.query)
         if answer.status != 200:
             raise MetricError(Cause.REFUSED, f"it answered with status {answer.status}")
         return samples_in(answer.body, question)

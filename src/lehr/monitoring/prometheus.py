@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 from lehr.base.clock import Clock
 from lehr.model.monitoring import Cause, MetricError, Question, Sample
-from lehr.monitoring.http_get import Answer
+from lehr.monitoring.http_exchange import Answer
 from lehr.monitoring.prometheus_answers import alerts_in, refusal_in, require_evaluated, values_in
 from lehr.monitoring.web import Web
 from lehr.sdk.metrics import MetricSource
@@ -35,14 +35,14 @@ class PrometheusSource(MetricSource):
     async def _alerts(self, labels: tuple[tuple[str, str], ...], fresh: float) -> Sequence[Sample]:
         firing = alerts_in(await self._get("/api/v1/alerts"), labels)
         if not firing:
-            rules = await self._web.get("/api/v1/rules?type=alert")
+            rules = await self._web.ask("/api/v1/rules?type=alert")
             # Some servers with the API of Prometheus have no rules.
             if rules.status != 404:
                 require_evaluated(_body(rules), labels, fresh, self._clock.now())
         return firing
 
     async def _get(self, query: str) -> bytes:
-        return _body(await self._web.get(query))
+        return _body(await self._web.ask(query))
 
 
 def _body(answer: Answer) -> bytes:

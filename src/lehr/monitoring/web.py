@@ -10,7 +10,7 @@ from lehr.base.errors import LehrError
 from lehr.model.monitoring import Cause, MetricError
 from lehr.model.secret import Secret
 from lehr.monitoring.configuration import HttpDefinition, PrometheusDefinition
-from lehr.monitoring.http_get import Answer, get
+from lehr.monitoring.http_exchange import Answer, exchange
 from lehr.sdk.secrets import Secrets
 
 
@@ -25,8 +25,8 @@ class Web:
         self._base = base
         self._trust: ssl.SSLContext | None = None
 
-    async def get(self, query: str) -> Answer:
-        """The answer to GET of the address with `query` appended.
+    async def ask(self, query: str) -> Answer:
+        """The answer to a request to the address with `query` appended.
 
         Raises:
             MetricError: there is no answer, or a credential cannot be read.
@@ -35,7 +35,10 @@ class Web:
             raise MetricError(
                 Cause.FAILED, "the query has spaces or control characters, which a URL cannot have"
             )
-        return await get(self._definition.address.rstrip("/") + query, await self._headers(), self._trusted())
+        definition = self._definition
+        method = definition.method if isinstance(definition, HttpDefinition) else "GET"
+        address = definition.address.rstrip("/") + query
+        return await exchange(method, address, await self._headers(), self._trusted())
 
     def _trusted(self) -> ssl.SSLContext | None:
         if self._trust is None and self._definition.address.startswith("https:"):

@@ -121,6 +121,20 @@ def test_prometheus_is_asked_for_alerts(tmp_path: Path) -> None:
     assert server.requests[0].startswith(b"GET /prom/api/v1/alerts HTTP/1.1\r\n")
 
 
+def test_a_server_that_starts_something_is_sent_a_post_without_a_body(tmp_path: Path) -> None:
+    server = Server(page(200, b'{"rate": 0.5}'))
+    reading = asked(tmp_path, server, RATE, path="/v1", method="POST")
+    assert (reading.cause, reading.value) == (Cause.OUT_OF_BOUNDS, 0.5)
+    head = server.requests[0]
+    assert head.startswith(b"POST /v1/health HTTP/1.1\r\n")
+    assert b"content-length: 0\r\n" in head.lower()
+
+
+def test_no_other_method_can_be_configured() -> None:
+    with pytest.raises(msgspec.ValidationError):
+        msgspec.convert({"address": "http://127.0.0.1", "method": "DELETE"}, HttpDefinition)
+
+
 def test_any_address_with_json_is_asked(tmp_path: Path) -> None:
     server = Server(page(200, b'{"rate": 0.5}'))
     reading = asked(tmp_path, server, RATE, path="/v1")

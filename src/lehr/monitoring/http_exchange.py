@@ -1,4 +1,4 @@
-"""One GET: no redirects, a bounded answer, and no credential in any message."""
+"""One request: no redirects, a bounded answer, and no credential in any message."""
 
 from __future__ import annotations
 
@@ -25,12 +25,17 @@ class Answer:
         self.body = body
 
 
-async def get(
-    address: str, headers: Mapping[str, str], trust: ssl.SSLContext | None, most: int = _MOST_BYTES
+async def exchange(
+    method: str,
+    address: str,
+    headers: Mapping[str, str],
+    trust: ssl.SSLContext | None,
+    most: int = _MOST_BYTES,
 ) -> Answer:
-    """The answer to GET of the URL `address`. Takes as long as the server: the caller sets a limit.
+    """The answer to a request to the URL `address`. Takes as long as the server: the caller sets a limit.
 
     Args:
+        method: GET, or POST, which is sent without a body.
         trust: for `https`.
         most: bytes of the body.
 
@@ -40,7 +45,8 @@ async def get(
     parts = urlsplit(address)
     secure = parts.scheme == "https"
     host, port = parts.hostname or "", parts.port or (443 if secure else 80)
-    request = _request(f"{parts.path or '/'}{'?' if parts.query else ''}{parts.query}", host, port, headers)
+    target = f"{parts.path or '/'}{'?' if parts.query else ''}{parts.query}"
+    request = _request(method, target, host, port, headers)
     try:
         reader, writer = await asyncio.open_connection(host, port, ssl=trust if secure else None)
     except ssl.SSLError as error:
@@ -61,12 +67,14 @@ async def get(
             writer.transport.abort()
 
 
-def _request(target: str, host: str, port: int, headers: Mapping[str, str]) -> list[h11.Event]:
+def _request(method: str, target: str, host: str, port: int, headers: Mapping[str, str]) -> list[h11.Event]:
     named = f"[{host}]" if ":" in host else host
     given = {"host": f"{named}:{port}", "accept": "application/json", "connection": "close"}
+    if method == "POST":
+        given["content-length"] = "0"
     given |= {name.lower(): value for name, value in headers.items()}
     try:
-        return [h11.Request(method="GET", target=target, headers=list(given.items())), h11.EndOfMessage()]
+        return [h11.Request(method=method, target=target, headers=list(given.items())), h11.EndOfMessage()]
     except (h11.LocalProtocolError, UnicodeError):
         # Not chained: the message may have a credential.
         raise MetricError(Cause.FAILED, "a header or the query cannot be sent over HTTP") from None
