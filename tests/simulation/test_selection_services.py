@@ -15,6 +15,7 @@ import pytest
 from lehr.base.blocking import Inline
 from lehr.base.errors import LehrError
 from lehr.model.asset import Asset, AssetId, make_asset
+from lehr.model.evidence import Selected
 from lehr.model.governance import ROLLOUT_POLICY
 from lehr.rollouts.services import RefusedAnswerError
 from lehr.sdk.runtime import Runtime
@@ -145,6 +146,12 @@ def test_units_are_updated_as_it_answers(tmp_path: Path) -> None:
             first = stage.service.asked[0]
             assert first.selection == {"regions": ["eu"], "at_most": 2, "new": "in_wave"}
             assert stage.service.most == 1
+            answers = [
+                (item.fact.service, item.fact.update)
+                for item in stage.plane.store.records.evidence(PARTITION)
+                if isinstance(item.fact, Selected)
+            ]
+            assert answers == [("mine", ("a",)), ("mine", ("b",))]
 
     run(main, seed=1)
 

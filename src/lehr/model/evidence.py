@@ -72,6 +72,20 @@ class Updated(msgspec.Struct, frozen=True, tag="updated", tag_field="fact"):
     wave: int = 0
 
 
+class Selected(msgspec.Struct, frozen=True, tag="selected", tag_field="fact"):
+    """A selection of a user's own named units to update, within the limits of the policy.
+
+    Attributes:
+        service: its name.
+        update: in its order. They are updated in the same write.
+        notes: its remarks.
+    """
+
+    service: str
+    update: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+
+
 class Withdrawn(msgspec.Struct, frozen=True, tag="withdrawn", tag_field="fact"):
     """Releases of units of which no push had begun were withdrawn, in the same write."""
 
@@ -234,6 +248,7 @@ class Ended(msgspec.Struct, frozen=True, tag="ended", tag_field="fact"):
 
 Fact = (
     Begun
+    | Selected
     | Updated
     | Withdrawn
     | Looked

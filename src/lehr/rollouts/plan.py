@@ -18,6 +18,7 @@ from lehr.model.evidence import (
     Failed,
     RolloutCommand,
     RolloutEnd,
+    Selected,
     Updated,
     WentBack,
     Withdrawn,
@@ -384,6 +385,9 @@ class _Running:
         if chosen.done:
             return self._end(RolloutEnd.COMPLETED, "every unit has it, and is good")
         if chosen.update:
+            by = self._policy.selected_by
+            if by is not None:
+                self._know(Selected(by.service, chosen.update, chosen.notes))
             self._release(chosen.update, chosen.wave)
         hold = chosen.hold or self._contradiction(chosen) or self._seen.late
         soaked_in = None if chosen.ask_again_at is None else chosen.ask_again_at - self._now

@@ -16,6 +16,7 @@ from lehr.model.evidence import (
     Moments,
     RolloutCommand,
     RolloutEnd,
+    Selected,
     Updated,
     Validated,
     WentBack,
@@ -49,16 +50,10 @@ def in_words(fact: Fact) -> str:
         case Begun():
             begun = f"begins, to incarnation {fact.target}"
             return f"{begun}, in an emergency: {fact.emergency}" if fact.emergency else begun
-        case Updated():
-            return f"updates {listed(fact.units)}"
-        case Withdrawn():
-            return f"withdraws what it released to {listed(fact.units)}"
-        case Validated():
-            return f"finds {listed(fact.units)} good"
+        case Selected() | Updated() | Withdrawn() | Validated() | WentBack():
+            return _about_units(fact)
         case Failed():
             return f"finds {fact.unit} not good: {fact.why}"
-        case WentBack():
-            return f"takes {listed(fact.units)} back: {fact.why}"
         case Commanded():
             told = f"is {_COMMANDED[fact.command]} by {fact.actor}"
             return f"{told}: {fact.reason}" if fact.reason else told
@@ -69,6 +64,21 @@ def in_words(fact: Fact) -> str:
             return known if fact.ends.early is not None else f"has no forecast of its end: {fact.unknown}"
         case Looked() | Counted():
             return ""
+
+
+def _about_units(fact: Selected | Updated | Withdrawn | Validated | WentBack) -> str:
+    match fact:
+        case Selected():
+            notes = f": {'; '.join(fact.notes)}" if fact.notes else ""
+            return f"is told by {fact.service} to update {listed(fact.update)}{notes}"
+        case Updated():
+            return f"updates {listed(fact.units)}"
+        case Withdrawn():
+            return f"withdraws what it released to {listed(fact.units)}"
+        case Validated():
+            return f"finds {listed(fact.units)} good"
+        case WentBack():
+            return f"takes {listed(fact.units)} back: {fact.why}"
 
 
 def _between(found: Moments) -> str:
