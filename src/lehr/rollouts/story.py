@@ -70,7 +70,7 @@ def _about_units(fact: Selected | Updated | Withdrawn | Validated | WentBack) ->
     match fact:
         case Selected():
             notes = f": {'; '.join(fact.notes)}" if fact.notes else ""
-            return f"is told by {fact.service} to update {listed(fact.update)}{notes}"
+            return f"gets {listed(fact.update)} from {fact.service} as the next units{notes}"
         case Updated():
             return f"updates {listed(fact.units)}"
         case Withdrawn():
