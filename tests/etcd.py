@@ -68,7 +68,7 @@ class Site:
 
     def _run(self, *command: str) -> None:
         done = subprocess.run(
-            command, cwd=self.folder, env=self.environment, capture_output=True, text=True, timeout=50
+            command, cwd=self.folder, env=self.environment, capture_output=True, text=True, timeout=150
         )
         assert done.returncode == 0, done.stderr
 

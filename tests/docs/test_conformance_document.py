@@ -26,7 +26,7 @@ def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         (folder / block.partition("\n")[0].removeprefix("# ")).write_text(block)
     command = [sys.executable, "-m", "pytest", "-q", "-W", "error", "-p", "no:cacheprovider", *arguments, "."]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=50)
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=150)
 
 
 def test_the_examples_keep_their_contracts(tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ def serving(folder: Path) -> Iterator[str]:
     """A server over the workspace that a newcomer makes."""
     lehr = (sys.executable, "-m", "lehr")
     for arguments in (("init", "hello"), ("run", "hello", "--once")):
-        subprocess.run([*lehr, *arguments], cwd=folder, check=True, capture_output=True, timeout=50)
+        subprocess.run([*lehr, *arguments], cwd=folder, check=True, capture_output=True, timeout=150)
     command = [*lehr, "serve", "--state", str(folder / "hello"), "--listen", "127.0.0.1:0"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         try:

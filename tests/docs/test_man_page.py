@@ -42,7 +42,7 @@ def test_man_shows_every_command_without_a_warning() -> None:
         env={**os.environ, "MANWIDTH": "200", "LC_ALL": "C.UTF-8", "MANPAGER": "cat"},
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=150,
     )
     assert (shown.returncode, shown.stderr) == (0, "")
     assert [name for name, _ in commands_of(cli) if f"\n   lehr {name}\n" not in shown.stdout] == []

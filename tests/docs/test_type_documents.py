@@ -38,7 +38,7 @@ def test_the_plugin_of_the_how_to_keeps_the_contract(tmp_path: Path) -> None:
         (tmp_path / name).write_text(block)
     command = [sys.executable, "-m", "pytest", "-q", "-W", "error", "-p", "no:cacheprovider", "."]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=50)
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=150)
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"{len(RULES)} passed" in done.stdout
 

@@ -63,7 +63,7 @@ class Workspace:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=50,
+            timeout=150,
         )
         assert done.returncode == code, (
             f"{arguments} ended with {done.returncode}: {done.stdout}{done.stderr}"
@@ -365,7 +365,7 @@ def test_a_reader_that_goes_away_hears_nothing_more(workspace: Workspace) -> Non
             stdout=write,
             stderr=subprocess.PIPE,
             text=True,
-            timeout=30,
+            timeout=150,
         )
     finally:
         os.close(write)
@@ -374,7 +374,7 @@ def test_a_reader_that_goes_away_hears_nothing_more(workspace: Workspace) -> Non
 
 def _shell(workspace: Workspace, command: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        ["sh", "-c", command], cwd=workspace.folder, capture_output=True, text=True, timeout=30, check=False
+        ["sh", "-c", command], cwd=workspace.folder, capture_output=True, text=True, timeout=150, check=False
     )
 
 
@@ -442,6 +442,6 @@ def test_reading_imports_nothing_that_takes_long_to_import(workspace: Workspace)
             cwd=workspace.folder,
             capture_output=True,
             text=True,
-            timeout=30,
+            timeout=150,
         )
         assert done.stderr == "[]\n", arguments

@@ -86,7 +86,7 @@ def test_from_the_command_line_it_speaks_in_plain_lines_and_cleans_up(tmp_path: 
         env=environment,
         capture_output=True,
         text=True,
-        timeout=50,
+        timeout=150,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "--- 6. Why does production look like this?" in done.stdout

@@ -57,7 +57,7 @@ def served(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
             yield address(process)
         finally:
             process.terminate()
-            process.wait(timeout=30)
+            process.wait(timeout=150)
 
 
 @pytest.fixture

@@ -67,9 +67,9 @@ def state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[State]:
     publish(folder, "begin")
     file = str(folder.parent / "hello@1")
     subprocess.run(
-        [*LEHR, "store", "export", "1", file], cwd=folder, check=True, timeout=50, capture_output=True
+        [*LEHR, "store", "export", "1", file], cwd=folder, check=True, timeout=150, capture_output=True
     )
-    subprocess.run([*LEHR, "store", "import", file], cwd=folder, check=True, timeout=50, capture_output=True)
+    subprocess.run([*LEHR, "store", "import", file], cwd=folder, check=True, timeout=150, capture_output=True)
     (folder / "sites/hello.yaml").write_text("{name: hello, greeting: Again, replicas: 3, port: 8420}\n")
     publish(folder, "greet again")
     files = folder / "assets/files.yaml"
@@ -94,7 +94,7 @@ def publish(folder: Path, subject: str) -> None:
     """Commit, publish, and bring to production what may go there now: all but the processes."""
     subprocess.run([*GIT, "-C", str(folder), "add", "-A"], check=True)
     subprocess.run([*GIT, "-C", str(folder), "commit", "-qm", subject], check=True)
-    done = subprocess.run([*LEHR, "run", "--once"], cwd=folder, timeout=50, capture_output=True, check=False)
+    done = subprocess.run([*LEHR, "run", "--once"], cwd=folder, timeout=150, capture_output=True, check=False)
     assert done.returncode == 1, done.stderr.decode()
 
 

@@ -50,7 +50,7 @@ class Stage(NamedTuple):
             input=given,
             capture_output=True,
             text=True,
-            timeout=50,
+            timeout=150,
         )
         self.said.extend((done.stdout, done.stderr))
         assert done.returncode == code, done.stdout + done.stderr

@@ -31,7 +31,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "assets").mkdir()
     (folder / "lehr.yaml").write_text("partition: hello\n")
     (folder / "assets/all.yaml").write_text(ASSETS)
-    subprocess.run([*LEHR, "run", "--once"], cwd=folder, check=True, capture_output=True, timeout=50)
+    subprocess.run([*LEHR, "run", "--once"], cwd=folder, check=True, capture_output=True, timeout=150)
     return folder
 
 
@@ -99,7 +99,7 @@ def ageless(text: str) -> str:
 def test_every_command_that_reads_says_the_same_over_http(folder: Path, tmp_path: Path) -> None:
     text = ASSETS.replace("hello}", "hello again}")
     (folder / "assets/all.yaml").write_text(text)
-    subprocess.run([*LEHR, "run", "--once"], cwd=folder, check=True, capture_output=True, timeout=50)
+    subprocess.run([*LEHR, "run", "--once"], cwd=folder, check=True, capture_output=True, timeout=150)
     with serving(folder) as (url, _process):
         for command in COMMANDS:
             here = CliRunner().invoke(cli, [*command, "--state", str(folder)])
@@ -169,7 +169,7 @@ def test_lehr_run_begins_nothing_with_an_address_that_is_none(tmp_path: Path) ->
     (tmp_path / "lehr.yaml").write_text("partition: hello\n")
     (tmp_path / "assets/all.yaml").write_text(ASSETS)
     command = [*LEHR, "run", "--listen", "somewhere"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=30, check=False)
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=150, check=False)
     assert done.returncode == 1
     assert done.stderr.startswith("error[HTP124]: 'somewhere' "), done.stderr
     assert not (tmp_path / "etc").exists()
@@ -236,7 +236,7 @@ def test_the_controller_of_the_page_on_watching_follows(folder: Path, tmp_path: 
                     told.add(controller.stdout.readline().strip())
                 (folder / "assets/later.yaml").write_text(ASSETS.replace("motd", "later"))
                 subprocess.run(
-                    [*LEHR, "run", "--once"], cwd=folder, check=True, capture_output=True, timeout=50
+                    [*LEHR, "run", "--once"], cwd=folder, check=True, capture_output=True, timeout=150
                 )
                 while "web/later ought to be etc/later" not in told:
                     told.add(controller.stdout.readline().strip())
@@ -257,7 +257,7 @@ def test_changes_are_written_as_they_come(over_http: bool, folder: Path) -> None
                 assert shown["type"] == "lehr.File"
                 file.write_text(ASSETS.replace("motd", file.stem))
                 subprocess.run(
-                    [*LEHR, "run", "--once"], cwd=folder, check=True, capture_output=True, timeout=50
+                    [*LEHR, "run", "--once"], cwd=folder, check=True, capture_output=True, timeout=150
                 )
                 while shown["id"] != f"web/{file.stem}":
                     shown = json.loads(watching.stdout.readline())

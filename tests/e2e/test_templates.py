@@ -45,7 +45,7 @@ def lehr(*arguments: str, cwd: Path) -> str:
         },
         capture_output=True,
         text=True,
-        timeout=50,
+        timeout=150,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr

@@ -31,7 +31,7 @@ def bench(folder: Path, kubectl: str, **environment: str) -> list[dict[str, Any]
         [sys.executable, "-m", "benchmarks.versus_kustomize", "1000"],
         capture_output=True,
         text=True,
-        timeout=55,
+        timeout=150,
         env={**os.environ, "PATH": path, **environment},
     )
     assert done.returncode == 0, done.stderr

@@ -35,6 +35,6 @@ def test_another_hash_seed_and_another_folder_give_the_same_history(tmp_path: Pa
                 text=True,
             )
         )
-    said = [process.communicate(timeout=50)[0] for process in processes]
+    said = [process.communicate(timeout=150)[0] for process in processes]
     assert [process.returncode for process in processes] == [0, 0]
     assert said[0] == said[1]

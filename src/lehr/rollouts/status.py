@@ -12,7 +12,7 @@ from lehr.base.moments import Moment, span
 from lehr.base.text import listed
 from lehr.canary import Verdict
 from lehr.model.asset import AssetId
-from lehr.model.evidence import Begun, RolloutCommand, UnitLook
+from lehr.model.evidence import Begun, Ended, RolloutCommand, UnitLook
 from lehr.rollouts.comparison import Comparison, compared
 from lehr.rollouts.course import Course, Rollout
 from lehr.rollouts.emergency import in_effect
@@ -287,7 +287,7 @@ def _unit(id: str, members: list[Member], policy: Policy, running: Rollout, show
     selection = shown.selection
     if selection is not None and id in selection.update:
         return UnitStatus(id=id, assets=assets, state=UnitState.NEXT, why="it is next in its wave")
-    why = "" if selection is None else selection.others.get(id, "")
+    why = _ends(shown) or ("" if selection is None else selection.others.get(id, ""))
     return UnitStatus(id=id, assets=assets, state=UnitState.WAITING, why=why)
 
 
@@ -342,6 +342,8 @@ def _waiting(policy: Policy, running: Rollout, units: Sequence[UnitStatus], step
         asked = running.asked
         what = f"`lehr run`: {_ASKED[asked.command]}, as {asked.actor} requested: {asked.reason}"
         return what, ""
+    if ends := _ends(step):
+        return ends, ""
     if running.paused is not None:
         why = f"a person: paused by {running.paused.actor}: {running.paused.reason}"
         return why, f"run `lehr rollout resume {policy.id}`"
@@ -353,6 +355,12 @@ def _waiting(policy: Policy, running: Rollout, units: Sequence[UnitStatus], step
     if step.hold:
         return f"a person: {step.hold}", _unhold(policy, step)
     return _next(policy, running, units, step), ""
+
+
+def _ends(step: Step) -> str:
+    """The end that the rollout is about to have; empty if there is none."""
+    ends = next((fact for fact in step.facts if isinstance(fact, Ended)), None)
+    return "" if ends is None else f"`lehr run`, which ends the rollout: {ends.why or ends.how}"
 
 
 def _unhold(policy: Policy, step: Step) -> str:

@@ -35,7 +35,7 @@ _SOON = 0.1
 """Seconds between something that may matter and the next step: much often changes together."""
 
 _REST = 4.0
-"""So many times as long as a step takes, none follows it."""
+"""The loop rests for so many times as long as it took to decide. Commits do not count: they only wait."""
 
 _RETRY = 5.0
 
@@ -59,6 +59,7 @@ class Strategist:
         self.figures: dict[AssetId, RolloutFigures] = {}
         self._looked: dict[AssetId, tuple[str, float]] = {}
         self._woken = asyncio.Event()
+        self._deciding = 0.0
         self._troubled: set[AssetId] = set()
         self._selections = AskedSelections(runtime.clock, runtime.selections, self.wake)
         self._measurements = Measurements(runtime.metrics, self.wake)
@@ -79,14 +80,13 @@ class Strategist:
     async def _run(self) -> None:
         clock = self._runtime.clock
         while True:
-            seen, began = self._seen(), clock.monotonic()
+            seen, self._deciding = self._seen(), 0.0
             try:
                 again_in = await self._step_all()
             except LeaseLostError:
                 return  # which the committer reports
-            took = clock.monotonic() - began - self._forecasts.take_seconds()
             if self._policies():
-                await clock.sleep(max(_SOON, _REST * took))
+                await clock.sleep(max(_SOON, _REST * (self._deciding - self._forecasts.take_seconds())))
             await self._wait(seen, again_in)
 
     def _policies(self) -> Sequence[Policy]:
@@ -151,7 +151,7 @@ class Strategist:
             governance = self._enforcer.governance
             if governance is None or policy not in governance.policies.items:
                 return 0.0
-            step, write = await self._runtime.reading.run(self.decide, policy, governance)
+            step, write = await self._decided(policy, governance)
             if write is None:
                 self._measurements.follow(policy.id, step.rollout, step.seen.asks)
                 return earliest(step.again_in, self._selections.ask(policy, step.question))
@@ -165,6 +165,14 @@ class Strategist:
             if isinstance(refused, Refused):
                 # Releases or policies have changed since: decide again.
                 await self._runtime.clock.sleep(_SOON)
+
+    async def _decided(self, policy: Policy, governance: Governance) -> tuple[Step, WriteReleases | None]:
+        clock = self._runtime.clock
+        began = clock.monotonic()
+        try:
+            return await self._runtime.reading.run(self.decide, policy, governance)
+        finally:
+            self._deciding += clock.monotonic() - began
 
     def decide(self, policy: Policy, governance: Governance) -> tuple[Step, WriteReleases | None]:
         """The next step of a policy, and the write that carries it out. Blocks.

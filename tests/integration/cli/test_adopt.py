@@ -51,7 +51,7 @@ def call(*arguments: str) -> Result:
 
 def lehr(*arguments: str) -> str:
     command = [sys.executable, "-m", "lehr", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=50)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=150)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout + done.stderr
 

@@ -48,7 +48,7 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def lehr(*arguments: str, code: int | None = 0) -> str:
     command = [sys.executable, "-m", "lehr", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=50)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=150)
     assert code in (None, done.returncode), done.stdout + done.stderr
     return done.stdout + done.stderr
 

@@ -84,7 +84,7 @@ def complete(tmp_path: Path) -> Complete:
             env={**os.environ, **environment},
             capture_output=True,
             text=True,
-            timeout=30,
+            timeout=150,
         )
         return " ".join(done.stdout.split()) + done.stderr
 

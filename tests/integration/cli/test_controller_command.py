@@ -55,7 +55,7 @@ def environment() -> dict[str, str]:
 
 def lehr(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [*LEHR, *arguments], cwd=folder, env=environment(), capture_output=True, text=True, timeout=50
+        [*LEHR, *arguments], cwd=folder, env=environment(), capture_output=True, text=True, timeout=150
     )
 
 

@@ -60,7 +60,7 @@ def test_a_user_without_a_name_is_told_that_postgresql_needs_one(tmp_path: Path)
         capture_output=True,
         text=True,
         check=False,
-        timeout=30,
+        timeout=150,
     )
     assert done.returncode == 1
     assert "error[DEM102]: uid 54321 " in done.stderr

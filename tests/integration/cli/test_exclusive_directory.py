@@ -21,7 +21,7 @@ payload: {path: out/sites/shop, content: shop}
 
 def lehr(*arguments: str, code: int = 0) -> str:
     command = [sys.executable, "-m", "lehr", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=50)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=150)
     assert done.returncode == code, done.stdout + done.stderr
     return done.stdout + done.stderr
 

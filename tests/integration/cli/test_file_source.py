@@ -54,7 +54,7 @@ def save(kind: Kind) -> None:
 
 def lehr(*arguments: str, code: int = 0) -> str:
     command = [sys.executable, "-m", "lehr", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=50)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=150)
     assert done.returncode == code, done.stdout + done.stderr
     return done.stdout + done.stderr
 

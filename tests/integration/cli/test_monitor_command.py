@@ -33,7 +33,7 @@ def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def lehr(*arguments: str, code: int = 0) -> str:
     command = [sys.executable, "-m", "lehr", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=50)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=150)
     assert done.returncode == code, done.stdout + done.stderr
     return done.stdout + done.stderr
 
@@ -55,7 +55,7 @@ def test_a_program_gets_few_variables(workspace: Path, monkeypatch: pytest.Monke
     monkeypatch.setenv("SHOP_TOKEN", "hush")
     monkeypatch.setenv("LEHR_METRICS", "metrics.yaml")
     program = "import json, os; print(json.dumps({'rate': sum(name != 'LC_CTYPE' for name in os.environ)}))"
-    definition = {"type": "command", "command": [sys.executable, "-c", program]}
+    definition = {"type": "command", "command": [sys.executable, "-c", program], "timeout": 120}
     (workspace / "metrics.yaml").write_text(json.dumps({"sources": {"errors": definition}}))
     lehr("run", "--once", code=1)
     assert "read just now from errors: 3, must be at most 0.05" in lehr("why", "config")

@@ -36,7 +36,7 @@ payload: {path: out/same, content: "same\\n"}
 
 def lehr(*arguments: str, code: int = 0) -> str:
     command = [sys.executable, "-m", "lehr", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=50)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=150)
     assert done.returncode == code, done.stdout + done.stderr
     return done.stdout
 
@@ -127,7 +127,7 @@ def test_json_has_the_changes_and_no_texts(workspace: Path) -> None:
 def test_problems_of_a_workspace_are_json_for_programs(workspace: Path) -> None:
     (workspace / "assets" / "broken.yaml").write_text("id: [\n")
     command = [sys.executable, "-m", "lehr", "plan", "-o", "json"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=50)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=150)
     [problem] = json.loads(done.stderr)
     assert (done.returncode, done.stdout) == (1, "")
     assert problem["at"]["file"] == "assets/broken.yaml"

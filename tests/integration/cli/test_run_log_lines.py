@@ -25,7 +25,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def run(folder: Path, *options: str) -> list[str]:
     """Lines on stderr of `lehr run --once`."""
     command = [sys.executable, "-m", "lehr", "run", str(folder), "--once", *options]
-    return subprocess.run(command, capture_output=True, text=True, timeout=50).stderr.splitlines()
+    return subprocess.run(command, capture_output=True, text=True, timeout=150).stderr.splitlines()
 
 
 def test_one_cause_has_one_line_and_a_count(folder: Path) -> None:

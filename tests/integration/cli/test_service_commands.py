@@ -233,10 +233,10 @@ def test_systemd_accepts_the_unit(
     file(tmp_path).parent.mkdir(parents=True)
     file(tmp_path).write_text(done.stdout)
     command = [analyze, *(["--user"] if kind == "--user" else []), "verify", "--man=no", str(file(tmp_path))]
-    verified = subprocess.run(command, capture_output=True, text=True, timeout=50, check=False)
+    verified = subprocess.run(command, capture_output=True, text=True, timeout=150, check=False)
     # Other units of the machine may be reported. A line that is wrong names this unit, as below.
     assert "lehr-shop.service" not in verified.stderr
     broken = file(tmp_path).read_text().replace("KillMode=process", "KillMode=proces")
     file(tmp_path).write_text(broken)
-    verified = subprocess.run(command, capture_output=True, text=True, timeout=50, check=False)
+    verified = subprocess.run(command, capture_output=True, text=True, timeout=150, check=False)
     assert "lehr-shop.service" in verified.stderr

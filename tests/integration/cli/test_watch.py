@@ -122,12 +122,12 @@ def test_on_a_terminal_the_status_is_drawn_in_place_and_the_terminal_is_restored
 def test_top_shows_the_work_of_a_run_here_and_over_http(folder: Path) -> None:
     declare(folder, ONE + BAD)
     subprocess.run(
-        [*LEHR, "wait", "bad", "--for", "status=Retrying", "--timeout", "30s"], check=True, timeout=50
+        [*LEHR, "wait", "bad", "--for", "status=Retrying", "--timeout", "30s"], check=True, timeout=150
     )
     with started(*LEHR, "serve", "--listen", "127.0.0.1:0") as server:
         for where in ((), ("--server", address(server))):
             command = [*LEHR, "top", "-o", "json", *where]
-            done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=50)
+            done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=150)
             found = json.loads(done.stdout)
             assert [item["asset"] for item in found["failing"]] == ["bad"]
             assert found["failures_per_second"] > 0.0

@@ -20,7 +20,7 @@ def test_the_commands_of_the_page_do_what_it_describes(tmp_path: Path) -> None:
     for line in lines:
         command = re.sub(r"^lehr\b", lehr, line)
         done = subprocess.run(
-            ["sh", "-c", command], cwd=folder, capture_output=True, text=True, timeout=50, check=False
+            ["sh", "-c", command], cwd=folder, capture_output=True, text=True, timeout=150, check=False
         )
         page = folder / "out" / "index.html"
         found.append((done.returncode, page.read_text() if page.exists() else "", done.stdout))

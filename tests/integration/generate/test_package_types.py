@@ -80,7 +80,7 @@ def lehr(site: Path, folder: Path, *arguments: str) -> subprocess.CompletedProce
         env=os.environ | {"PYTHONPATH": path},
         capture_output=True,
         text=True,
-        timeout=50,
+        timeout=150,
     )
 
 

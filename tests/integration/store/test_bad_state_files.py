@@ -273,7 +273,7 @@ store.close()
 def test_processes_that_make_the_state_file_at_once_share_it(tmp_path: Path) -> None:
     command = [sys.executable, "-c", OPEN, str(tmp_path / "state.sqlite")]
     started = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(4)]
-    epochs = sorted(int(process.communicate(timeout=30)[0]) for process in started)
+    epochs = sorted(int(process.communicate(timeout=150)[0]) for process in started)
     assert epochs == [1, 2, 3, 4], "each lease is somebody's own"
 
 

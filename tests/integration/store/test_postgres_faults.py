@@ -287,7 +287,7 @@ def contend(address: Address, limit: int, *assets: list[str]) -> list[dict[str, 
             assert process.stdin is not None
             process.stdin.write("go\n")
             process.stdin.flush()
-        return [json.loads(process.communicate(timeout=50)[0]) for process in running]
+        return [json.loads(process.communicate(timeout=150)[0]) for process in running]
     finally:
         for process in running:
             process.kill()

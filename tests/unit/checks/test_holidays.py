@@ -95,7 +95,7 @@ def test_names_do_not_depend_on_the_environment() -> None:
     )
     printed = {
         subprocess.run(
-            [sys.executable, "-c", code], env={"LANGUAGE": name}, capture_output=True, check=True, timeout=50
+            [sys.executable, "-c", code], env={"LANGUAGE": name}, capture_output=True, check=True, timeout=150
         ).stdout
         for name in ("de", "th")
     }
@@ -110,4 +110,4 @@ def test_the_library_is_imported_when_a_calendar_has_holidays() -> None:
         "lehr.checks.holidays.Holidays('DE')\n"
         "assert 'holidays' in sys.modules"
     )
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=50)
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=150)

@@ -212,3 +212,14 @@ def test_a_command_that_is_not_carried_out_yet() -> None:
     found = status(*BEGUN, *GOOD, Commanded(RolloutCommand.ROLLBACK, "ana", "too loud"))
     assert found.state is RolloutState.RUNNING
     assert "too loud" in found.waits_for
+
+
+def test_a_rollout_that_newer_content_supersedes_says_that_it_ends() -> None:
+    newer = Digest("newer")
+    members = (member("a", newest=newer, target=OLD), member("b", newest=newer))
+    found = status(Begun(2), members=members, newest=3)
+    assert found.state is RolloutState.RUNNING
+    assert found.waits_for.startswith("`lehr run`, which ends the rollout: ")
+    waiting = [unit for unit in found.units if unit.state is UnitState.WAITING]
+    assert [unit.id for unit in waiting] == ["b"]
+    assert waiting[0].why == found.waits_for
