@@ -91,9 +91,10 @@ def measure(size: int) -> dict[str, Spent]:
         workspace, bare = root / "workspace", root / "bare"
         prepare(workspace, size)
         bare.mkdir()
+        once = (*LEHR, "run", "--once", "--state", str(root / "state"))
         found = {
-            "create": spent(*LEHR, "run", "--once", cwd=workspace),
-            "noop": spent(*LEHR, "run", "--once", cwd=workspace),
+            "create": spent(*once, cwd=workspace),
+            "noop": spent(*once, cwd=workspace),
             "create floor": spent(sys.executable, "-c", WRITE, str(bare), str(size), cwd=root),
             "noop floor": spent(sys.executable, "-c", READ, str(bare), cwd=root),
         }

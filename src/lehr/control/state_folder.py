@@ -289,8 +289,12 @@ def require_partition(state: Path, partition: str) -> None:
     )
 
 
-def moved_from(folder: Path) -> Iterator[tuple[Path, Record]]:
-    """States of workspaces that are gone and have the same inode as `folder`: they may be its own."""
+def moved_from(folder: Path, partition: str = "") -> Iterator[tuple[Path, Record]]:
+    """States of workspaces that are gone and have the same inode as `folder`: they may be its own.
+
+    File systems give an inode again once its folder is deleted: so a state of another partition than
+    `partition`, if that is known, is not among them.
+    """
     here = folder.stat()
     for path in sorted(states().glob(f"*/{_RECORD}")):
         try:
@@ -299,17 +303,19 @@ def moved_from(folder: Path) -> Iterator[tuple[Path, Record]]:
             continue  # `lehr state show` and `lehr run` there report it
         if record is None or (record.device, record.inode) != (here.st_dev, here.st_ino):
             continue
+        if partition and record.partition and partition != record.partition:
+            continue
         if path.parent != default_state(folder) and not record.path.exists():
             yield path.parent, record
 
 
-def require_not_moved(folder: Path) -> None:
-    """Check that a workspace without a state was not moved away from one.
+def require_not_moved(folder: Path, partition: str = "") -> None:
+    """Check that a workspace without a state, of `partition` if that is known, was not moved away from one.
 
     Raises:
         LehrError: it is.
     """
-    for state, record in moved_from(folder):
+    for state, record in moved_from(folder, partition):
         raise LehrError(
             f"{folder} has no state, but was probably {record.path} before",
             code="CTL134",

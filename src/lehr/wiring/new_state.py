@@ -40,10 +40,10 @@ def prepare(deployment: Deployment, store_address: str | None) -> None:
     if store_address is not None or has_store(deployment.state):
         _require_same_partition(deployment)
         return
-    if deployment.state == default_state(deployment.base):
-        require_not_moved(deployment.base)
     with _place_for(deployment.state) as scratch:
         _require_workspace(replace(deployment, state=scratch))
+        if deployment.state == default_state(deployment.base):
+            require_not_moved(deployment.base, _partition(replace(deployment, state=scratch)))
         if deployment.state.exists():
             return
         make(deployment.state)
@@ -96,15 +96,19 @@ def _require_workspace(deployment: Deployment) -> None:
 
 def _require_same_partition(deployment: Deployment) -> None:
     """If the source is on this machine and cannot be read now, the incarnation in force stays in force."""
-    from lehr.generate.engine.workspace import read_workspace
-
     record = record_of(deployment.state)
     if record is None or not record.partition or not Path(deployment.location).expanduser().exists():
         return
+    if partition := _partition(deployment):
+        require_partition(deployment.state, partition)
+
+
+def _partition(deployment: Deployment) -> str:
+    """The partition that the source declares; empty if it cannot be read, which publishing reports."""
+    from lehr.generate.engine.workspace import read_workspace
+
     try:
-        snapshot = primary_source(deployment).newest()
-        found, _problems = read_workspace(snapshot.read(WORKSPACE_FILE))
+        found, _problems = read_workspace(primary_source(deployment).newest().read(WORKSPACE_FILE))
     except (LehrError, LookupError, OSError):
-        return  # its problems are reported when it is published
-    if found is not None:
-        require_partition(deployment.state, str(found.partition))
+        return ""
+    return "" if found is None else str(found.partition)

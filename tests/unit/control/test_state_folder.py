@@ -218,6 +218,7 @@ def test_a_workspace_that_was_moved_is_known_again(workspace: Path, tmp_path: Pa
     with raises("CTL134") as refused:
         require_not_moved(tmp_path / "moved")
     assert f"lehr state move {workspace}" in refused.value.fix
+    require_not_moved(tmp_path / "moved", "bakery")  # another workspace was given the same inode
 
 
 def test_a_record_that_cannot_be_read_is_said(workspace: Path) -> None:
