@@ -41,20 +41,27 @@ def looked(
 
 def settled_for(before: UnitLook | None, members: Sequence[Member], since: float) -> float | None:
     """Seconds since the pushes of a unit have ended; None while they have not."""
-    if not members or not all(item.reached and not item.busy for item in members):
+    there = _there(members)
+    if not there or not all(item.reached and not item.busy for item in there):
         return None
     return 0.0 if before is None or before.settled is None else before.settled + since
 
 
 def state_of(members: Sequence[Member]) -> tuple[bool | None, str]:
     """Whether the assets of a unit are good, and why not. None if that is not known."""
-    for item in members:
+    there = _there(members)
+    for item in there:
         if item.good is False:
             return False, _of(item, item.why)
-    for item in members:
+    for item in there:
         if not item.reached or item.good is None:
             return None, _of(item, item.why or "the new content is not there yet")
-    return (True, "") if members else (None, "it has no assets any more")
+    return (True, "") if there else (None, "it has no assets any more")
+
+
+def _there(members: Sequence[Member]) -> list[Member]:
+    """The members that a unit's state depends on."""
+    return [item for item in members if not item.nowhere]
 
 
 def _measured(metrics: Mapping[str, MetricLook]) -> tuple[bool | None, str]:

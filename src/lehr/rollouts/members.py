@@ -74,6 +74,15 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
         return self.target is not None and self.target != self.released and self.wants_newest
 
     @property
+    def nowhere(self) -> bool:
+        """Whether production has nothing of it, and the rollout under way brings nothing of it either.
+
+        Intent has added it since the target, or the target asks for its turndown, which comes last.
+        """
+        nothing = self.applied is None and self.released is None
+        return nothing and (self.target is None or self.leaves)
+
+    @property
     def barred(self) -> str:
         """Why it cannot be pushed now; empty if it can."""
         return self.held or self.closed

@@ -235,6 +235,25 @@ def test_members_that_never_got_the_content_prove_nothing() -> None:
     assert found.facts == (Updated(("c",), {AssetId("c"): 1}, 1),)
 
 
+def test_a_unit_does_not_wait_for_what_only_later_content_adds() -> None:
+    looks = Looked({"a": UnitLook(None, 0.0, 5.0)})
+    added = member("new", NEWER, None, unit="a", applied=None, applied_at=0, good=None, known=False)
+    found = step(canary(looks), updated("a"), added, waiting("b"), newest=3, since_look=30.0)
+    [look, validated] = found.facts
+    assert isinstance(look, Looked)
+    assert look.units["a"].good
+    assert look.units["a"].settled is not None
+    assert validated == Validated(("a",))
+
+
+def test_a_unit_does_not_wait_for_the_turndown_of_what_was_never_there() -> None:
+    looks = Looked({"a": UnitLook(None, 0.0, 5.0)})
+    never = {"unit": "a", "applied": None, "applied_at": 0, "good": None, "known": False}
+    leaving = member("old", NEWER, None, target=OLD, leaves=True, **never)
+    found = step(canary(looks), updated("a"), leaving, waiting("b"), newest=3, since_look=30.0)
+    assert Validated(("a",)) in found.facts
+
+
 def test_a_unit_that_reverts_leaves_the_rollout() -> None:
     found = step(BEGUN, waiting("a", newest=OLD), waiting("b", newest=OLD), newest=3)
     assert [type(fact) for fact in found.facts] == [Ended]

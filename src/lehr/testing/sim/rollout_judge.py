@@ -193,9 +193,11 @@ class RolloutJudge:
 
     def _is_good(self, id: str, rollout: _Rollout) -> bool:
         """Whether an asset is in order, and has the content of the target if that was released to it."""
-        if id not in rollout.released:
-            return id in self._good
         entry = self._state.ledger.get(id)
+        if id not in rollout.released:
+            there = entry is not None and entry.goal is not Goal.ABSENT
+            brings = self._state.assets(rollout.target).get(id)
+            return id in self._good or not (there or (brings is not None and not leaves(brings)))
         if entry is None:
             return False
         if entry.goal is Goal.ABSENT:
