@@ -158,6 +158,8 @@ class RolloutJudge:
         self._good.pop(decision.asset, None)
         if good:
             self._good[decision.asset] = decision.content
+            # What was read may be as before, so that production had this content without an entry of it.
+            self._applied.setdefault(decision.asset, set()).add(decision.content)
             self._look_around()
 
     # --- what is proven ---------------------------------------------------------------------
