@@ -488,6 +488,7 @@ def _ask_admission(state: State, event: Checked) -> AskAdmission:
         view.epoch,
         view.now,
         purpose=_purpose(state),
+        release=view.pinning.release,
     )
     reservations: list[Reservation] = [r for verdict in event.verdicts for r in verdict.reservations]
     if view.goal is Goal.ABSENT:

@@ -449,6 +449,7 @@ def _pushed(push: _Push, turn: Turn, decision: Decision) -> Operation:
         view.epoch,
         push.started_at,
         purpose=push.purpose,
+        release=view.pinning.release,
     )
 
 

@@ -72,6 +72,7 @@ class Operation(msgspec.Struct, frozen=True):
         epoch: of the lease under which it was admitted.
         result: None while it is under way.
         started_at, ended_at: wall-clock seconds.
+        release: id of the release that counted for the asset then; empty if none did.
     """
 
     id: str
@@ -89,6 +90,7 @@ class Operation(msgspec.Struct, frozen=True):
     result: Result | None = None
     message: str = ""
     purpose: Purpose = Purpose.FORWARD
+    release: str = ""
 
     @property
     def key(self) -> AssetKey:

@@ -64,6 +64,12 @@ class Pinning(msgspec.Struct, frozen=True):
         return self.restarts[-1].id if self.restarts else ""
 
     @property
+    def release(self) -> str:
+        """The id of the release that counts; empty if none does."""
+        release = None if self.released is None else self.released.release
+        return "" if release is None else release.id
+
+    @property
     def taken_back(self) -> bool:
         """Whether a rollout took newer content back."""
         release = None if self.released is None else self.released.release

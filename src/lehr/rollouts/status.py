@@ -13,6 +13,7 @@ from lehr.base.text import listed
 from lehr.canary import Verdict
 from lehr.model.asset import AssetId
 from lehr.model.evidence import Begun, Ended, RolloutCommand, UnitLook
+from lehr.model.release import ReleaseKind
 from lehr.rollouts.comparison import Comparison, compared
 from lehr.rollouts.course import Course, Rollout
 from lehr.rollouts.emergency import in_effect
@@ -241,7 +242,7 @@ def _without(
         target = begun[0].target
         waits_for = f"a rollout of incarnation {target}, which begins as soon as `lehr run` is active"
     elif step.grants:
-        waits_for = "`lehr run`, which records the content that these assets have"
+        waits_for = _BASELINES
     elif is_blocked(course, members, step):
         state = RolloutState.BLOCKED
         unblock = f"commit other content, or run `lehr rollout retry {policy.id} --reason TEXT`"
@@ -287,7 +288,7 @@ def _unit(id: str, members: list[Member], policy: Policy, running: Rollout, show
     selection = shown.selection
     if selection is not None and id in selection.update:
         return UnitStatus(id=id, assets=assets, state=UnitState.NEXT, why="it is next in its wave")
-    why = _ends(shown) or ("" if selection is None else selection.others.get(id, ""))
+    why = _first(shown) or ("" if selection is None else selection.others.get(id, ""))
     return UnitStatus(id=id, assets=assets, state=UnitState.WAITING, why=why)
 
 
@@ -326,6 +327,9 @@ def _state(look: UnitLook, members: list[Member]) -> UnitState:
     return UnitState.PUSHING if any(item.busy for item in members) else UnitState.RELEASED
 
 
+_BASELINES = "`lehr run`, which records the content that these assets have"
+
+
 # --- what it waits for --------------------------------------------------------------------
 
 
@@ -342,11 +346,11 @@ def _waiting(policy: Policy, running: Rollout, units: Sequence[UnitStatus], step
         asked = running.asked
         what = f"`lehr run`: {_ASKED[asked.command]}, as {asked.actor} requested: {asked.reason}"
         return what, ""
-    if ends := _ends(step):
-        return ends, ""
     if running.paused is not None:
         why = f"a person: paused by {running.paused.actor}: {running.paused.reason}"
         return why, f"run `lehr rollout resume {policy.id}`"
+    if first := _first(step):
+        return first, ""
     by = policy.payload.selected_by
     if by is not None and step.hold == UNANSWERED:
         return f"the selection {by.service}; the log of `lehr run` has why it has no answer", ""
@@ -357,10 +361,13 @@ def _waiting(policy: Policy, running: Rollout, units: Sequence[UnitStatus], step
     return _next(policy, running, units, step), ""
 
 
-def _ends(step: Step) -> str:
-    """The end that the rollout is about to have; empty if there is none."""
+def _first(step: Step) -> str:
+    """What `lehr run` is about to do before it updates any unit; empty if that is nothing."""
     ends = next((fact for fact in step.facts if isinstance(fact, Ended)), None)
-    return "" if ends is None else f"`lehr run`, which ends the rollout: {ends.why or ends.how}"
+    if ends is not None:
+        return f"`lehr run`, which ends the rollout: {ends.why or ends.how}"
+    baselines = step.grants and all(grant.kind is ReleaseKind.BASELINE for grant in step.grants)
+    return _BASELINES if baselines else ""
 
 
 def _unhold(policy: Policy, step: Step) -> str:

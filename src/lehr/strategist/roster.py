@@ -272,6 +272,8 @@ class Roster:
             if condition.status is Status.WAITING and not waits:
                 awaits = self._awaits(member.id)
             why = "" if good else f"{condition.status} {condition.reason}: {condition.message}"
+            if good is False and not self._is_under_release(member):
+                good, why = None, f"not looked at under its release yet; before that, {why}"
             if condition.status is Status.TURNED_DOWN and self._leaves(member.id, member.released_at):
                 applied = member.released
             if condition.status is Status.CONVERGED and applied != member.released:
@@ -324,6 +326,11 @@ class Roster:
             return decision.awaits
         return ()
 
+    def _is_under_release(self, member: Member) -> bool:
+        """Whether the last decision about a member was made under its release: earlier ones prove nothing."""
+        decisions = self._store.records.decisions(self._partition, member.id, 1)
+        return any(decision.evidence.get("release") == member.release for _, decision in decisions)
+
     def _is_adopted(self, member: Member, entry: LedgerEntry) -> bool:
         """Whether production had what the member is released to without any push of it."""
         if entry.operation is not None or self._key(member.id, entry.content) != member.released:
@@ -332,12 +339,13 @@ class Roster:
         return all(self._key(member.id, push.content) != member.released for push in pushes)
 
     def _failed(self, member: Member) -> str:
-        """Why the last push of the content that a member is released to failed; empty if none has.
+        """Why the last push under a member's release failed; empty if none has.
 
-        Whatever it waits for since then, such as a rate limit.
+        Whatever it waits for since then, such as a rate limit. A push of the same content under an earlier
+        release proves nothing: its cause may be gone, which is why a person tries again.
         """
         for push in self._store.records.operations(self._partition, member.id, 1):
-            same = self._key(member.id, push.content) == member.released
+            same = push.release == member.release and self._key(member.id, push.content) == member.released
             if same and push.result in (Result.FAILED, Result.STALLED):
                 return f"its push failed: {push.message}"
         return ""

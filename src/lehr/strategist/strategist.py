@@ -37,6 +37,9 @@ _SOON = 0.1
 _REST = 4.0
 """The loop rests for so many times as long as it took to decide. Commits do not count: they only wait."""
 
+_LONGEST_REST = 15.0
+"""Seconds: a store that hung for a minute is no reason to stay idle for four more."""
+
 _RETRY = 5.0
 
 
@@ -86,8 +89,13 @@ class Strategist:
             except LeaseLostError:
                 return  # which the committer reports
             if self._policies():
-                await clock.sleep(max(_SOON, _REST * (self._deciding - self._forecasts.take_seconds())))
+                await clock.sleep(self._rest())
             await self._wait(seen, again_in)
+
+    def _rest(self) -> float:
+        """Seconds in which nothing is decided."""
+        deciding = self._deciding - self._forecasts.take_seconds()
+        return min(max(_SOON, _REST * deciding), _LONGEST_REST)
 
     def _policies(self) -> Sequence[Policy]:
         governance = self._enforcer.governance

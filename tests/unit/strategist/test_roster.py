@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 import pytest
@@ -18,7 +18,7 @@ from lehr.model.decision import Condition, Decision, Status
 from lehr.model.diff import Goal
 from lehr.model.governance import GOVERNANCE_TYPES, ROLLOUT_POLICY
 from lehr.model.incarnation import Candidate
-from lehr.model.operation import LedgerEntry
+from lehr.model.operation import LedgerEntry, Operation, Result
 from lehr.model.reason import Reason
 from lehr.model.references import Reference
 from lehr.model.release import Release, ReleaseBasis, ReleaseKind
@@ -295,3 +295,99 @@ def test_no_content_is_kept_of_what_takes_no_part(store: SqliteStore) -> None:
     store.commit([WriteReleases(SHOP, governance.releases.version, governance.digest, NOW, freed)])
     assert roster.taking_part(policy, None, shop.governance(), NOW) == []
     assert not roster.contents._known
+
+
+class WithPush:
+    """The records of a store, and one more push."""
+
+    def __init__(self, store: SqliteStore, push: Operation) -> None:
+        self.intent, self.records = store.intent, self
+        self._records, self._push = store.records, push
+
+    def operations(self, partition: Partition, asset: AssetId, limit: int) -> list[Operation]:
+        return [self._push]
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._records, name)
+
+
+def released_to_newest(shop: Shop, id: AssetId, release: str) -> None:
+    governance = shop.governance()
+    content = Roster(shop.store, REGISTRY, SHOP).content(id, shop.sequence)
+    assert content is not None
+    found = Release(
+        id=release,
+        partition=SHOP,
+        asset=id,
+        target=shop.sequence,
+        kind=ReleaseKind.FORWARD,
+        basis=ReleaseBasis(governance.digest),
+        at=NOW,
+        content_key=content.key,
+        reads=content.reads,
+    )
+    version = governance.releases.version
+    shop.store.commit([WriteReleases(SHOP, version, governance.digest, NOW, (found,))])
+
+
+def decided(shop: Shop, id: AssetId, release: str) -> None:
+    decision = Decision(
+        partition=SHOP,
+        asset=id,
+        at=NOW,
+        content=shop.sequence,
+        governing=shop.sequence,
+        goal=Goal.PRESENT,
+        condition=Condition(Status.STALLED, Reason.DIFF_STALLED, f"under {release}"),
+        event="test",
+        evidence={"release": release},
+    )
+    shop.store.commit([RecordDecision(decision)])
+
+
+def in_play(shop: Shop, id: AssetId, store: Any) -> Member:
+    governance = shop.governance()
+    [policy] = governance.policies.items
+    rollout = Rollout("r", shop.sequence, NOW, {}, dict.fromkeys(IDS, 1))
+    members = Roster(store, REGISTRY, SHOP).members(policy, rollout, governance, NOW)
+    unit = next(member.unit for member in members if member.id == id)
+    rollout = Rollout("r", shop.sequence, NOW, {unit: NOW}, dict.fromkeys(IDS, 1))
+    found = Roster(store, REGISTRY, SHOP).members(policy, rollout, governance, NOW)
+    return next(member for member in found if member.id == id)
+
+
+def test_no_look_from_before_a_release_is_evidence_against_it(store: SqliteStore) -> None:
+    shop, id = Shop(store, 1), IDS[0]
+    released_to_newest(shop, id, "new")
+    decided(shop, id, "old")
+    before = in_play(shop, id, store)
+    assert before.good is None
+    assert "under old" in before.why
+    decided(shop, id, "new")
+    assert in_play(shop, id, store).good is False
+
+
+@pytest.mark.parametrize(("release", "good"), [("old", None), ("new", False)])
+def test_no_push_from_before_a_release_is_evidence_against_it(
+    store: SqliteStore, release: str, good: bool | None
+) -> None:
+    shop, id = Shop(store, 1), IDS[0]
+    released_to_newest(shop, id, "new")
+    push = Operation(
+        "p1",
+        SHOP,
+        id,
+        "test.Thing",
+        Goal.PRESENT,
+        shop.sequence,
+        shop.sequence,
+        Digest("content"),
+        Digest("diff"),
+        1,
+        NOW,
+        NOW,
+        Result.FAILED,
+        "no disk",
+        release=release,
+    )
+    assert in_play(shop, id, WithPush(store, push)).good is good

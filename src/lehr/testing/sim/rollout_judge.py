@@ -142,10 +142,20 @@ class RolloutJudge:
             return
         if release.kind is ReleaseKind.ROLLBACK:
             had = self._applied.get(release.asset, ())
-            if not any(self._alike.at(release.asset, release.target, before) for before in had):
+            stays_away = self._is_absent(release.asset) and self._leaves_at(release.asset, release.target)
+            if not stays_away and not any(
+                self._alike.at(release.asset, release.target, before) for before in had
+            ):
                 self._broken("I6", f"{release.asset} goes back to {release.target}, which it never had")
         elif release.target == rollout.target and release.asset not in rollout.released:
             self._broken("I10", f"{release.asset} is released, and its rollout has no evidence of it")
+
+    def _is_absent(self, id: str) -> bool:
+        entry = self._state.ledger.get(id)
+        return entry is not None and entry.goal is Goal.ABSENT
+
+    def _leaves_at(self, id: str, sequence: int) -> bool:
+        return leaves(self._state.assets(sequence).get(id))
 
     def entered(self, entry: LedgerEntry) -> None:
         """The ledger has an entry of what was applied or found."""
@@ -240,11 +250,14 @@ class RolloutJudge:
             if not late and not any(_is_whole(view, unit, target, fact.before) for view in views):
                 self._broken("I10", f"only {', '.join(fact.before)} of {unit} are released")
         # A unit counts while it has a member that got the content.
-        before = [
-            unit
-            for unit in rollout.updated
-            if all(any(id in rollout.released for id in view.members(unit)) for view in views)
-        ]
+        before, possibly = (
+            [
+                unit
+                for unit in rollout.updated
+                if how(any(id in rollout.released for id in view.members(unit)) for view in views)
+            ]
+            for how in (all, any)
+        )
         new = [unit for unit in units if unit not in rollout.updated]
         rollout.updated.update(dict.fromkeys(units))
         rollout.released |= fact.before.keys()
@@ -259,8 +272,12 @@ class RolloutJudge:
         first = selection.get("waves", [{}])[0]
         if "units" in first and len(before) + len(new) > first["units"]:
             trust_for = payload.get("trust_for", 0.0)
-            trusted = {unit for unit in before if self._is_trusted(rollout, unit, views, trust_for)}
-            self._soaked(rollout, first, before, new, rollout.promoted | rollout.adopted | trusted)
+            trusted = {unit for unit in possibly if self._is_trusted(rollout, unit, views, trust_for)}
+            excused = rollout.promoted | rollout.adopted | trusted
+            found = [self._unsoaked(rollout, first, units, excused) for units in (before, possibly)]
+            if all(found):  # whichever incarnation says what the first wave consists of
+                unit, soaked = found[0][0]
+                self._broken("I10", f"{', '.join(new)} follow {unit} after {soaked:.1f} s")
 
     def _is_trusted(self, rollout: _Rollout, unit: str, views: list[View], trust_for: float) -> bool:
         """Whether rollouts completed shortly before gave all of a unit's members the same content."""
@@ -274,20 +291,18 @@ class RolloutJudge:
             any(self._alike.at(id, target, rollout.target) for target in recently) for id in ids
         )
 
-    def _soaked(
-        self,
-        rollout: _Rollout,
-        first: Mapping[str, Any],
-        before: list[str],
-        new: list[str],
-        excused: Collection[str],
-    ) -> None:
+    def _unsoaked(
+        self, rollout: _Rollout, first: Mapping[str, Any], before: list[str], excused: Collection[str]
+    ) -> list[tuple[str, float]]:
+        """The units of the first wave whose soak is not over, and for how long each has soaked."""
+        found = []
         for unit in before[: first["units"]]:
             since = rollout.proven.get(unit)
             soaked = 0.0 if since is None else self._monotonic() - since
             late = since is None or soaked < first.get("soak_seconds", 0.0) - _ROUNDING
             if late and unit not in excused:
-                self._broken("I10", f"{', '.join(new)} follow {unit} after {soaked:.1f} s")
+                found.append((unit, soaked))
+        return found
 
 
 def _selection(rollout: _Rollout, payload: Mapping[str, Any], at: float) -> Mapping[str, Any]:

@@ -54,11 +54,22 @@ async def come_to_an_end(harness: RandomHarness, policy: AssetId) -> None:
         await _command(harness, CommandRollout(action=action, policy=policy, reason="it is repaired"))
     await _wait(harness, policy)
     status = status_of(harness, policy)
+    if status is not None and status.state in _BY_PEOPLE and _is_of_earlier_content(harness, status):
+        # It may be about content with an order that holds it, which newer content has not.
+        restart = CommandRollout(action=RolloutCommand.RESTART, policy=policy, reason="it is repaired")
+        await _command(harness, restart)
+        await _wait(harness, policy)
+        status = status_of(harness, policy)
     if status is not None and status.state is not RolloutState.IDLE:
         what = f"{status.state}: {status.waits_for}"
         harness.witness.broken("I7", f"{policy} does not end when a person has decided, but is {what}")
     elif left := harness.witness.rollouts.behind(policy):
         harness.witness.broken("I7", f"{', '.join(left)} lack their newest content, and {policy} is idle")
+
+
+def _is_of_earlier_content(harness: RandomHarness, status: RolloutStatus) -> bool:
+    newest = harness.witness.newest
+    return newest is not None and status.rollout != "" and status.target < newest.header.sequence
 
 
 async def _command(harness: RandomHarness, request: AnyRequest) -> None:
