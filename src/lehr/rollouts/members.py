@@ -75,7 +75,7 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def nowhere(self) -> bool:
-        """Whether production has nothing of it, and the rollout under way brings nothing of it either.
+        """Whether production has nothing of it, or half a turndown, and the rollout under way brings nothing.
 
         Intent has added it since the target, or the target asks for its turndown, which comes last.
         """

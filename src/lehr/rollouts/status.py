@@ -362,7 +362,7 @@ def _waiting(policy: Policy, running: Rollout, units: Sequence[UnitStatus], step
 
 
 def _first(step: Step) -> str:
-    """What `lehr run` is about to do before it updates any unit; empty if that is nothing."""
+    """The next step of `lehr run`, if it comes before any further unit is updated; else empty."""
     ends = next((fact for fact in step.facts if isinstance(fact, Ended)), None)
     if ends is not None:
         return f"`lehr run`, which ends the rollout: {ends.why or ends.how}"

@@ -38,7 +38,7 @@ _REST = 4.0
 """The loop rests for so many times as long as it took to decide. Commits do not count: they only wait."""
 
 _LONGEST_REST = 15.0
-"""Seconds: a store that hung for a minute is no reason to stay idle for four more."""
+"""Seconds: after a store that hung for a minute, rollouts need not rest for four more."""
 
 _RETRY = 5.0
 

@@ -168,7 +168,7 @@ class RolloutJudge:
         self._good.pop(decision.asset, None)
         if good:
             self._good[decision.asset] = decision.content
-            # What was read may be as before, so that production had this content without an entry of it.
+            # Other assets may be as before, so that production had this content without an entry of it.
             self._applied.setdefault(decision.asset, set()).add(decision.content)
             self._look_around()
 
@@ -207,7 +207,7 @@ class RolloutJudge:
         """Whether an asset is in order, and has the content of the target if that was released to it."""
         entry = self._state.ledger.get(id)
         if id not in rollout.released:
-            there = entry is not None and entry.goal is not Goal.ABSENT
+            there = entry is not None and entry.goal is Goal.PRESENT
             brings = self._state.assets(rollout.target).get(id)
             return id in self._good or not (there or (brings is not None and not leaves(brings)))
         if entry is None:
@@ -275,7 +275,7 @@ class RolloutJudge:
             trusted = {unit for unit in possibly if self._is_trusted(rollout, unit, views, trust_for)}
             excused = rollout.promoted | rollout.adopted | trusted
             found = [self._unsoaked(rollout, first, units, excused) for units in (before, possibly)]
-            if all(found):  # whichever incarnation says what the first wave consists of
+            if all(found):  # whichever incarnation decides which units are in the first wave
                 unit, soaked = found[0][0]
                 self._broken("I10", f"{', '.join(new)} follow {unit} after {soaked:.1f} s")
 
