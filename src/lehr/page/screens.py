@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from lehr.http.problems import ProblemError
@@ -16,6 +16,8 @@ Asked = Mapping[str, str]
 Shown = dict[str, Any]
 
 _PAGE = 100
+_AT_ONCE = 4
+"""Requests of a screen for items of its list: more would not be faster, and the server refuses many."""
 
 
 class Screen(NamedTuple):
@@ -77,19 +79,29 @@ async def _assets(api: InPartition, asked: Asked) -> Shown:
         fields="type",
         limit=_PAGE,
     )
-    ids = [item["id"] for item in page["assets"]]
-    found = await asyncio.gather(*(api.get("standings", asset=id) for id in ids))
-    standings = {
-        id: items[0]["condition"] | {"since": items[0]["since"]}
-        for id, items in zip(ids, found, strict=True)
-        if items
-    }
+    standings = await _standings(api, [item["id"] for item in page["assets"]])
     known = await api.get("types")
     return {
         "page": page,
         "standings": standings,
         "types": [item["name"] for item in known if item["role"] != "addon"],
         "asked": {name: asked.get(name, "") for name in ("filter", "types", "selector")},
+    }
+
+
+async def _standings(api: InPartition, ids: Sequence[str]) -> dict[str, Any]:
+    """The condition of each asset that has one, and since when."""
+    places = asyncio.Semaphore(_AT_ONCE)
+
+    async def standing(id: str) -> Any:
+        async with places:
+            return await api.get("standings", asset=id)
+
+    found = await asyncio.gather(*map(standing, ids))
+    return {
+        id: items[0]["condition"] | {"since": items[0]["since"]}
+        for id, items in zip(ids, found, strict=True)
+        if items
     }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import re
 from collections.abc import Sequence
 from html.parser import HTMLParser
@@ -165,6 +166,37 @@ def test_the_guide_lists_every_screen_and_its_parameters() -> None:
         for path, query in re.findall(r"(\(itself\)|/[\w/]+)\??([^`]*)", cell)
     }
     assert told == {(screen.path, screen.query) for screen in SCREENS}
+
+
+# --- long lists -----------------------------------------------------------------------
+
+
+@pytest.fixture
+def full(tmp_path: Path) -> Path:
+    """Lists have more items than a page shows, with texts that compress badly."""
+    tmp_path.chmod(0o700)
+    shelf = Shelf(tmp_path / "state.sqlite")
+    ids = [f"service-{number:03}/{noise(number, 32)}" for number in range(150)]
+    shelf.publish(*(shelf.asset(id) for id in ids))
+    for number, id in enumerate(ids):
+        message = noise(number, 120)
+        verdict = Verdict("check", allow=False, reason=Reason.FROZEN, message=message, unblock=message)
+        shelf.decide(id, Status.WAITING, Reason.FROZEN, message, (verdict,))
+        given = AuditEntry(at=shelf.tick(), actor="ana", command="pause", arguments={}, result=message)
+        shelf.store.commit([Audit(PARTITION, given)])
+    shelf.close()
+    return tmp_path
+
+
+def noise(number: int, length: int) -> str:
+    """A text of hexadecimal digits, another one for each number."""
+    return hashlib.shake_128(str(number).encode()).hexdigest(length // 2)
+
+
+def test_the_list_of_assets_shows_a_full_page_with_the_status_of_each(full: Path) -> None:
+    [answer] = ask(full, "/p/shop/assets")
+    assert answer.status == 200
+    assert shape(answer).text.count("Waiting") == 100
 
 
 # --- what is asked wrongly -----------------------------------------------------------------
