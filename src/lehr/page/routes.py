@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import re
 from collections.abc import Callable, Mapping
@@ -18,7 +19,7 @@ from lehr.base.clock import Clock
 from lehr.base.errors import DEFECT, LehrError
 from lehr.base.log import Log
 from lehr.client.wire import Problem
-from lehr.http.application import Value
+from lehr.http.application import Value, takes_gzip
 from lehr.http.problems import ProblemError, problem, problem_of
 from lehr.page.api import NONE, InPartition, Parameters
 from lehr.page.rendering import path, render
@@ -29,6 +30,8 @@ log = Log()
 _PARAMETER = re.compile(r"\{(\w+)\}")
 _FILES = {"lehr.css": "text/css", "lehr.js": "text/javascript", "lehr.svg": "image/svg+xml"}
 _DIGITS = 12
+_WORTH_PACKING = 1400
+"""Bytes that fit into one packet anyway."""
 
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
@@ -87,11 +90,22 @@ def static_paths() -> Mapping[str, str]:
 
 
 def _file(name: str) -> Callable[[Request], Any]:
-    async def answer(_request: Request) -> Response:
+    async def answer(request: Request) -> Response:
         headers = {**HEADERS, "cache-control": "public, max-age=31536000, immutable"}
-        return Response(_content(name), media_type=_FILES[name], headers=headers)
+        return _packed(request, _content(name), 200, headers, _FILES[name])
 
     return answer
+
+
+def _packed(
+    request: Request, content: bytes, status: int, headers: Mapping[str, str], media_type: str
+) -> Response:
+    """A response, compressed if the browser takes that."""
+    given = {**headers, "vary": "accept-encoding"}
+    if len(content) > _WORTH_PACKING and takes_gzip(request.headers.get("accept-encoding", "")):
+        given["content-encoding"] = "gzip"
+        content = gzip.compress(content, 1, mtime=0)
+    return Response(content, status, given, media_type)
 
 
 # --- pages --------------------------------------------------------------------------------
@@ -107,15 +121,16 @@ class _Pages:
         try:
             partitions = await _Asking(self._value, request).get("partitions")
         except LehrError as error:
-            return self._refused(problem_of(error))
+            return self._refused(request, problem_of(error))
         if len(partitions) == 1:
             return RedirectResponse(path("p", partitions[0]["name"]), 303, HEADERS)
-        return self._page("partitions.html", {"partitions": partitions})
+        return self._page(request, "partitions.html", {"partitions": partitions})
 
     async def missing(self, request: Request) -> Response:
         """There is no such screen."""
         about = {"partition": request.path_params["partition"]}
-        return self._refused(problem("NotFound", f"there is no page {request.url.path[:200]}"), about)
+        found = problem("NotFound", f"there is no page {request.url.path[:200]}")
+        return self._refused(request, found, about)
 
     def answer(self, screen: Screen) -> Callable[[Request], Any]:
         """The endpoint of a screen."""
@@ -126,24 +141,26 @@ class _Pages:
             try:
                 asked = _asked(screen, request)
                 shown = await screen.read(InPartition(_Asking(self._value, request), partition), asked)
-                return self._page(f"{screen.name}.html", {**about, **shown})
+                return self._page(request, f"{screen.name}.html", {**about, **shown})
             except LehrError as error:
-                return self._refused(problem_of(error), about)
+                return self._refused(request, problem_of(error), about)
             except Exception as error:
                 log.error("a page failed with an internal error", exc_info=error)
                 why = f"{type(error).__name__}: {error}"
                 found = problem("Defect", "internal error", why, "please report it", error=DEFECT)
-                return self._refused(found, about)
+                return self._refused(request, found, about)
 
         return answer
 
-    def _refused(self, found: Problem, about: Mapping[str, Any] = NONE) -> Response:
+    def _refused(self, request: Request, found: Problem, about: Mapping[str, Any] = NONE) -> Response:
         blank = {"detail": "", "fix": "", "errors": [], "error": ""}
         shown = {**blank, **msgspec.to_builtins(found)}
         shown["errors"] = [{"fix": "", **item} for item in shown["errors"]]
-        return self._page("error.html", {**about, "problem": shown}, found.status)
+        return self._page(request, "error.html", {**about, "problem": shown}, found.status)
 
-    def _page(self, template: str, values: Mapping[str, Any], status: int = 200) -> Response:
+    def _page(
+        self, request: Request, template: str, values: Mapping[str, Any], status: int = 200
+    ) -> Response:
         now = self._clock.now()
         common = {
             "partition": "",
@@ -154,7 +171,7 @@ class _Pages:
         }
         text = render(template, now, {**common, **values})
         headers = {**HEADERS, "cache-control": "no-store"}
-        return Response(text, status, headers, "text/html; charset=utf-8")
+        return _packed(request, text.encode(), status, headers, "text/html; charset=utf-8")
 
 
 def _asked(screen: Screen, request: Request) -> dict[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import hashlib
 import re
 from collections.abc import Sequence
@@ -34,6 +35,8 @@ __all__ = ["state"]
 EVIL = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>{{ 8191 * 8191 }}\x07\u202e" + "long " * 4000
 PATHS = {"{id}": "c"}
 MOST_BYTES = 60_000
+MOST_SCRIPT_BYTES = 20_000
+GZIP = ("Accept-Encoding: gzip",)
 UNPUBLISHED = ("/p/shop/assets/x/", "/p/shop/assets/y/")
 """Decided about in the state of these tests, and never in intent."""
 
@@ -154,7 +157,7 @@ def test_files_are_kept_for_ever_under_the_name_of_their_content(state: Path) ->
         assert "immutable" in answer.headers["cache-control"]
     script = answers[list(static_paths()).index("lehr.js")]
     assert script.headers["content-type"].startswith("text/javascript")
-    assert len(script.content) < 20_000
+    assert len(script.content) < MOST_SCRIPT_BYTES
 
 
 def test_the_guide_lists_every_screen_and_its_parameters() -> None:
@@ -168,7 +171,13 @@ def test_the_guide_lists_every_screen_and_its_parameters() -> None:
     assert told == {(screen.path, screen.query) for screen in SCREENS}
 
 
-# --- long lists -----------------------------------------------------------------------
+def test_the_list_of_assets_shows_a_full_page_with_the_status_of_each(full: Path) -> None:
+    [answer] = ask(full, "/p/shop/assets")
+    assert answer.status == 200
+    assert shape(answer).text.count("Waiting") == 100
+
+
+# --- sizes --------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -193,10 +202,26 @@ def noise(number: int, length: int) -> str:
     return hashlib.shake_128(str(number).encode()).hexdigest(length // 2)
 
 
-def test_the_list_of_assets_shows_a_full_page_with_the_status_of_each(full: Path) -> None:
-    [answer] = ask(full, "/p/shop/assets")
-    assert answer.status == 200
-    assert shape(answer).text.count("Waiting") == 100
+@pytest.mark.parametrize("path", ["", "/causes", "/assets", "/audit", "/history"])
+def test_a_full_page_is_small_once_compressed(path: str, full: Path) -> None:
+    [plain, packed] = [*ask(full, f"/p/shop{path}"), *ask(full, f"/p/shop{path}", headers=GZIP)]
+    assert plain.status == packed.status == 200
+    assert packed.headers["content-encoding"] == "gzip"
+    assert len(packed.content) < MOST_BYTES
+    assert without_times(gzip.decompress(packed.content)) == without_times(plain.content)
+
+
+def without_times(page: bytes) -> bytes:
+    return re.sub(rb"as of [^<]*|<time.*?</time>", b"", page)
+
+
+def test_only_browsers_that_ask_for_it_get_compressed_content(state: Path) -> None:
+    targets = ("/p/shop", static_paths()["lehr.css"], "/p/shop/assets/c")
+    for plain, packed in zip(ask(state, *targets), ask(state, *targets, headers=GZIP), strict=True):
+        assert "content-encoding" not in plain.headers
+        assert packed.headers["content-encoding"] == "gzip"
+        assert plain.headers["vary"] == packed.headers["vary"] == "accept-encoding"
+        assert len(packed.content) < len(plain.content)
 
 
 # --- what is asked wrongly -----------------------------------------------------------------
