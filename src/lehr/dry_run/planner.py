@@ -9,6 +9,7 @@ claims made by others since validation, are not considered.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import enum
 from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, cast
@@ -21,6 +22,7 @@ from lehr.base.digest import Digest
 from lehr.base.errors import LehrError
 from lehr.base.log import Log
 from lehr.dry_run.candidate import CandidateIntent, PublishedIntent
+from lehr.dry_run.comparisons import Comparisons
 from lehr.dry_run.intent_changes import IntentChanges, intent_changes
 from lehr.dry_run.supposed import Supposed
 from lehr.dry_run.texts import has_texts, texts_of
@@ -138,12 +140,14 @@ class Planner:
         plugins: Sequence[AssetPlugin],
         checks: Sequence[CheckPlugin],
         memories: Mapping[AssetId, Memory] = {},
+        comparisons: Comparisons | None = None,
     ) -> None:
         """Plan the effects of publishing `candidate`.
 
         Args:
             runtime: its store, with published intent and records, is only read.
             memories: what a running process remembers of assets; by default as after a start, nothing.
+            comparisons: shared with other plans of the same moment; None to share none.
         """
         overlay = cast(Store, _Overlay(candidate, runtime.store.records))
         self._runtime = runtime = replace(runtime, store=overlay)
@@ -151,10 +155,11 @@ class Planner:
         self._checks = checks
         self._lookups = Lookups(runtime)
         self._slots: dict[AssetId, Slot] = {}
-        self._unserved = _PatientLane(Unserved(), runtime.clock, self._turn)
+        shared = Comparisons() if comparisons is None else comparisons
+        self._unserved = _PatientLane(Unserved(), runtime.clock, self._turn, shared)
         self._lanes: dict[str, Lane[Slot]] = {}
         for plugin in plugins:
-            lane = _PatientLane(plugin, runtime.clock, self._turn)
+            lane = _PatientLane(plugin, runtime.clock, self._turn, shared)
             self._lanes.update(dict.fromkeys(plugin.types, lane))
         self._neighbours = Neighbours(runtime, self._lookups, self._slots, self._lanes)
         self._viewer = Viewer(runtime, self._lookups, frozenset(self._lanes), self._neighbours.needing)
@@ -400,9 +405,14 @@ class _PatientLane(Lane[Slot]):
     """A lane that asks the plugin for each diff only once, because a plan changes nothing."""
 
     def __init__(
-        self, plugin: AssetPlugin, clock: Clock, turn: Callable[[Slot], Coroutine[Any, Any, None]]
+        self,
+        plugin: AssetPlugin,
+        clock: Clock,
+        turn: Callable[[Slot], Coroutine[Any, Any, None]],
+        comparisons: Comparisons,
     ) -> None:
         super().__init__(plugin, clock, turn)
+        self._comparisons = comparisons
         self._asked: dict[Target, asyncio.Future[Diffed | DiffFailed]] = {}
 
     async def diff(
@@ -411,11 +421,23 @@ class _PatientLane(Lane[Slot]):
         asked = self._asked.get(target)
         if asked is None:
             asked = self._asked[target] = asyncio.get_running_loop().create_future()
-            found = await super().diff(target, asset, read, routine=routine)
+            found = await self._compared(target, asset, read, routine)
             if isinstance(found, DiffFailed) and found.awaits:
                 del self._asked[target]  # a later turn of the plan may find what is missing
             asked.set_result(found)
         return await asked
+
+    async def _compared(
+        self, target: Target, asset: Asset | None, read: RecordingReader, routine: bool
+    ) -> Diffed | DiffFailed:
+        """As `diff`, unless another plan has compared the same."""
+        with contextlib.suppress(LehrError):  # of an asset that cannot be read, which the plugin reports
+            known = await self._comparisons.find(target, asset, read)
+            if known is not None:
+                return known
+        found = await super().diff(target, asset, read, routine=routine)
+        self._comparisons.keep(target, asset, read, found)
+        return found
 
 
 _RESULTS = {

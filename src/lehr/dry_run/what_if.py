@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from lehr.base.digest import Digest
 from lehr.base.errors import LehrError
 from lehr.dry_run.candidate import PublishedIntent
+from lehr.dry_run.comparisons import Comparisons
 from lehr.dry_run.planner import Planned, PlannedResult, Planner
 from lehr.dry_run.suppositions import (
     OF_ROLLOUTS,
@@ -147,6 +148,7 @@ class WhatIf:
         self._governance = load(runtime.store, runtime.registry, newest, self._now)
         self._memory = self._remembered()
         self._known: dict[frozenset[Supposition], Planned] = {}
+        self._comparisons = Comparisons()
         self._releases: dict[frozenset[Supposition], Sequence[Released]] = {}
 
     @property
@@ -225,7 +227,8 @@ class WhatIf:
         retried = Supposition(Verb.RETRY) in given
         memories = {} if retried else {self._asset.id: self._memory}
         candidate = PublishedIntent(real.intent, self._newest)
-        found = await Planner(runtime, candidate, self._plugins, self._checks, memories).plan()
+        planner = Planner(runtime, candidate, self._plugins, self._checks, memories, self._comparisons)
+        found = await planner.plan()
         if not found:
             raise LehrError(
                 f"{self._asset.id} has left intent and production, so nothing blocks it",

@@ -164,6 +164,15 @@ class RecordingReader:
             self._fetched = {**self._fetched, id: await self._intent.run(partial(self._look, id))}
         self.missed.pop(id, None)
 
+    def digest_of(self, id: AssetId) -> Digest | None:
+        """Digest of an asset that was fetched, as `reads` would have it, without counting as a read.
+
+        Raises:
+            NeedError: it is not in memory.
+        """
+        asset = self._assets[id] if id in self._assets else self._found(id)
+        return None if asset is None else asset.digest
+
     def payload(self, id: AssetId, kind: type[T]) -> T:
         asset = self._present(id)
         version = None if self.understands is None else version_read(self.understands, asset.type, kind)
