@@ -94,7 +94,9 @@ class Shop(Workspace):
         self._publish()
 
     def speak(self) -> None:
-        """Freeze something. Whether that came to anything is not known, unless it is acknowledged."""
+        """Freeze what is made. Whether that came to anything is not known, unless it is acknowledged."""
+        if not self.made(STILL).exists():
+            return  # a freeze would hold it back for good
         reason = f"word {self._next()}"
         with contextlib.suppress(LehrError):
             if send(self.state, Freeze(selector=STILL, reason=reason)).ok:
