@@ -101,6 +101,10 @@ class ReleaseJudge:
         """Whether the release of an asset takes newer content back."""
         return any(item.kind is ReleaseKind.ROLLBACK for item in self.history(id)[-1:])
 
+    def knows_release(self, id: str, release: str | None) -> bool:
+        """Whether a turn under `release` knew of the one that counts; a turn may begin just before it."""
+        return all(item.id == release for item in self.history(id)[-1:])
+
     def base(self, id: str) -> int:
         """The incarnation whose content a governed asset may have; 0 if it may have none."""
         counting = self.history(id)[-1:]

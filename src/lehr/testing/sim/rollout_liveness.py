@@ -48,6 +48,7 @@ async def come_to_an_end(harness: RandomHarness, policy: AssetId) -> None:
         for control in harness.controls():
             await harness.alive(partial(people.lift, control=control))
     await _command(harness, Retry(selector="all"))
+    await _let_others_go(harness, policy)  # a unit may wait for one of them, as long as they are held
     await _wait(harness, policy)
     await _let_others_go(harness, policy)
     for action in (RolloutCommand.RESUME, RolloutCommand.PROMOTE, RolloutCommand.RETRY):

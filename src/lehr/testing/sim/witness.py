@@ -371,6 +371,8 @@ class Witness(WitnessedState):
     def _delays(self, decision: Decision) -> None:
         """I7: the newer content may be what is broken."""
         waiting = {verdict.reason: verdict for verdict in decision.verdicts if not verdict.allow}
+        if not self.releases.knows_release(decision.asset, decision.evidence.get("release")):
+            return
         for reason in _NO_DELAYS:
             if reason in waiting and self._goes_back(decision, decision.evidence["content_digest"]):
                 self.broken("I7", f"{decision.asset} is not rolled back: {waiting[reason].message}")
