@@ -211,12 +211,18 @@ def _events(schema: Mapping[str, Any]) -> dict[str, Any]:
         "schema": {"type": "string"},
         "description": "The id of the last event that was received.",
     }
+    data = {"type": "string", "contentMediaType": "application/json", "contentSchema": schema}
+    event = {
+        "type": "object",
+        "properties": {"id": {"type": "string"}, "event": {"type": "string"}, "data": data},
+        "required": ["data"],
+    }
     return {
         "operationId": "events",
         "summary": "What each commit changes, without end: a server-sent event for each.",
         "parameters": [*_parameters(OfEvents, EVENTS_PATH), header],
         "responses": {
-            "200": _content("Events, whose data are JSON.", schema, event_streams.MEDIA_TYPE),
+            "200": _content("Events, whose data are JSON.", event, event_streams.MEDIA_TYPE),
             **_refused(*_ANY, *_OF_SOMETHING),
         },
     }
