@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import http.client
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -65,15 +66,16 @@ def workspace(folder: Path) -> Path:
 def running(folder: Path) -> Iterator[str]:
     """`lehr run --listen`; yields host and port."""
     log = folder.parent / "log"
-    command = [sys.executable, "-m", "lehr", "run", "--listen", "127.0.0.1:0"]
+    command = [sys.executable, "-m", "lehr", "run", "--listen", "127.0.0.1:0", "--public-read"]
     with log.open("w") as output:
         process = subprocess.Popen(command, cwd=folder, stderr=output, stdout=output)
     try:
         while "production is as intended" not in (said := log.read_text()):
             assert process.poll() is None, said
             time.sleep(0.1)
-        url = next(line.split()[-1] for line in said.splitlines() if line.startswith("answering at"))
-        yield urlsplit(url).netloc
+        found = re.search(r"serving at (http://\S+)", said)
+        assert found is not None, said
+        yield urlsplit(found[1]).netloc
     finally:
         process.terminate()
         try:

@@ -162,7 +162,17 @@ def wired(folder: Path) -> Path:
 @contextlib.contextmanager
 def serving(folder: Path) -> Iterator[str]:
     """`lehr serve` over a state folder; its URL."""
-    command = [sys.executable, "-m", "lehr", "serve", "--state", str(folder), "--listen", "127.0.0.1:0"]
+    command = [
+        sys.executable,
+        "-m",
+        "lehr",
+        "serve",
+        "--state",
+        str(folder),
+        "--listen",
+        "127.0.0.1:0",
+        "--public-read",
+    ]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         try:
             assert process.stderr is not None

@@ -214,7 +214,7 @@ def running(folder: Path, size: int) -> Iterator[Lehr]:
     """`lehr run` over a repository of `size` objects, once they are published; then one of them changes."""
     repository, state = folder / "intent", folder / "state"
     versus_kustomize.write(repository, size)
-    options = ["--state", str(state), "--listen", "127.0.0.1:0"]
+    options = ["--state", str(state), "--listen", "127.0.0.1:0", "--public-read"]
     command = [sys.executable, "-m", "lehr", "run", str(repository), *options]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         try:

@@ -12,6 +12,10 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import quote
+
+from lehr.control.http_servers import token_for
+from lehr.http.access import new_ticket
 
 IMAGES = Path(__file__).resolve().parents[1] / "docs" / "images"
 LEHR = (sys.executable, "-m", "lehr")
@@ -131,9 +135,9 @@ def main() -> None:
                 target = IMAGES / f"{name}.png"
                 size = f"--window-size={WIDTH},{height}"
                 profile = f"--user-data-dir={folder}/profile"
-                run(
-                    *CHROMIUM, profile, size, f"--screenshot={target}", f"{address}/p/shop{path}", folder=shop
-                )
+                link = f"{address}/sign-in?ticket={new_ticket(token_for(address), time.time())}"
+                link += f"&to={quote(f'/p/shop{path}')}"
+                run(*CHROMIUM, profile, size, f"--screenshot={target}", link, folder=shop)
                 print(target.relative_to(IMAGES.parents[1]))
 
 

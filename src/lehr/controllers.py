@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 from lehr import wiring
@@ -16,6 +17,7 @@ from lehr.base.chance import Chance
 from lehr.base.clock import SystemClock
 from lehr.base.errors import LehrError
 from lehr.client import Reconciler, controller_of
+from lehr.control.http_servers import token_for
 from lehr.control.state_folder import named_state, require_own
 from lehr.model.asset import Partition
 from lehr.query.partition_view import choose_partition
@@ -60,10 +62,11 @@ def open_watch(
         from lehr.client.http import HttpWatch  # noqa: PLC0415 - only one of the two is needed
         from lehr.http.remote import RemoteStore  # noqa: PLC0415
 
+        token = partial(token_for, str(place))
         if partition is None:
-            with contextlib.closing(RemoteStore(str(place))) as remote:
+            with contextlib.closing(RemoteStore(str(place), token)) as remote:
                 partition = choose_partition(remote.intent.partitions(), None)
-        yield HttpWatch(str(place), Partition(partition), types=tuple(types))
+        yield HttpWatch(str(place), Partition(partition), types=tuple(types), token=token)
         return
     state = named_state(Path(place))
     require_own(state)

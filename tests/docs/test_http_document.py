@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from lehr.control.http_servers import token_for
 from lehr.http.catalogue import CATALOGUE
 from lehr.http.hooks import HOOK_PATH
 from lehr.http.openapi import HEALTH_PATH, openapi
@@ -60,12 +61,13 @@ def serving(folder: Path) -> Iterator[str]:
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="there is no curl on the PATH")
 def test_every_line_that_is_shown_has_an_answer(tmp_path: Path) -> None:
-    lines = re.findall(r"^    (curl .*)$", PAGE, re.MULTILINE)
+    lines = re.findall(r"^    (curl -H \"\$token\" .*)$", PAGE, re.MULTILINE)
     assert len(lines) == 4
     answers = []
     with serving(tmp_path) as url:
         for line in lines:
-            command = shlex.split(line.replace("http://127.0.0.1:8470", url))
+            given = f"Authorization: Bearer {token_for(url)}"
+            command = shlex.split(line.replace("http://127.0.0.1:8470", url).replace("$token", given))
             done = subprocess.run([*command, "-sS", "--fail"], capture_output=True, text=True, timeout=20)
             assert done.returncode == 0, f"{line}: {done.stderr}"
             answers.append(json.loads(done.stdout))

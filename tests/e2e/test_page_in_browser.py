@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from lehr.control.http_servers import token_for
+from lehr.http.access import new_ticket
 from lehr.model.control import ControlKind
 from lehr.model.decision import Status, Verdict
 from lehr.model.diff import Change, Diff
@@ -84,6 +87,14 @@ def evil(shelf: Shelf, tmp_path: Path) -> Path:
     return tmp_path
 
 
+def signed_in(browser: Any, served: str, **options: Any) -> Any:
+    """A context of the browser that the server admits."""
+    context = browser.new_context(**options)
+    ticket = new_ticket(token_for(served), time.time())
+    assert context.request.get(f"{served}/sign-in", params={"ticket": ticket}).ok
+    return context
+
+
 class Watched:
     """A page of a browser, and what went wrong on it.
 
@@ -111,7 +122,7 @@ def test_no_screen_violates_accessibility(browser: Any, served: str, scheme: str
     from axe_playwright_python.sync_playwright import Axe
 
     found = {}
-    context = browser.new_context(bypass_csp=True, color_scheme=scheme)
+    context = signed_in(browser, served, bypass_csp=True, color_scheme=scheme)
     watched = Watched(context)
     for screen in SCREENS:
         watched.page.goto(served + place(screen.path, id_for(screen)))
@@ -127,7 +138,7 @@ def test_no_screen_violates_accessibility(browser: Any, served: str, scheme: str
 
 @pytest.mark.parametrize("served", ["state", "evil"], indirect=True)
 def test_no_screen_violates_its_policy(browser: Any, served: str) -> None:
-    context = browser.new_context()
+    context = signed_in(browser, served)
     watched = Watched(context)
     for screen in SCREENS:
         answer = watched.page.goto(served + place(screen.path, id_for(screen)))
@@ -138,8 +149,32 @@ def test_no_screen_violates_its_policy(browser: Any, served: str) -> None:
     context.close()
 
 
+@pytest.mark.parametrize("script", [True, False])
+def test_a_link_of_lehr_open_admits_a_browser_that_stays_admitted(
+    browser: Any, served: str, script: bool
+) -> None:
+    def link(*words: str) -> str:
+        command = [sys.executable, "-m", "lehr", "open", "--print", "--server", served, *words]
+        return subprocess.run(command, check=True, capture_output=True, text=True, timeout=150).stdout.strip()
+
+    context = browser.new_context(java_script_enabled=script)
+    page = context.new_page()
+    page.goto(f"{served}/p/shop")
+    playwright.expect(page.locator("h1")).to_contain_text("only to the token")
+    used = link("c")
+    page.goto(used)
+    playwright.expect(page.locator("h1")).to_contain_text("c is waiting", timeout=PATIENCE)
+    page.goto(f"{served}/p/shop")
+    playwright.expect(page.locator("h1")).to_contain_text("wait for")
+    context.close()
+    other = browser.new_context().new_page()
+    other.goto(used)
+    playwright.expect(other.locator("h1")).to_contain_text("no longer works")
+    other.context.close()
+
+
 def test_it_reads_without_javascript(browser: Any, served: str) -> None:
-    context = browser.new_context(java_script_enabled=False)
+    context = signed_in(browser, served, java_script_enabled=False)
     page = context.new_page()
     page.goto(served)
     playwright.expect(page.locator("h1")).to_contain_text("wait for")
@@ -153,7 +188,7 @@ def test_it_reads_without_javascript(browser: Any, served: str) -> None:
 
 
 def test_the_keyboard_leads_to_the_search(browser: Any, served: str) -> None:
-    context = browser.new_context()
+    context = signed_in(browser, served)
     page = context.new_page()
     page.goto(f"{served}/p/shop/assets")
     page.keyboard.press("/")
@@ -168,7 +203,7 @@ def test_the_keyboard_leads_to_the_search(browser: Any, served: str) -> None:
 def test_it_shows_what_changes_by_itself_and_keeps_what_is_open(
     browser: Any, served: str, shelf: Shelf
 ) -> None:
-    context = browser.new_context()
+    context = signed_in(browser, served)
     watched = Watched(context)
     page = watched.page
     page.goto(f"{served}/p/shop/assets/a")
@@ -186,7 +221,7 @@ def test_it_shows_what_changes_by_itself_and_keeps_what_is_open(
 def test_while_the_server_is_away_what_is_known_stays_and_is_marked(
     browser: Any, served: str, request: pytest.FixtureRequest
 ) -> None:
-    context = browser.new_context()
+    context = signed_in(browser, served)
     page = context.new_page()
     page.goto(f"{served}/p/shop/assets/a")
     context.set_offline(True)

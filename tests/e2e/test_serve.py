@@ -19,6 +19,7 @@ from click.testing import CliRunner, Result
 
 from lehr.base.errors import LehrError
 from lehr.cli.main import cli
+from lehr.control.http_servers import token_for
 from tests.said import address, said
 
 ASSETS = "- {id: web/motd, type: lehr.File, payload: {path: etc/motd, content: hello}}\n"
@@ -53,8 +54,13 @@ def code_of(result: Result) -> str | None:
     return result.exception.code
 
 
+def opened(url: str) -> Any:
+    headers = {"Authorization": f"Bearer {token_for(url)}"}
+    return urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=20)
+
+
 def asked(url: str) -> Any:
-    with urllib.request.urlopen(url, timeout=20) as answer:
+    with opened(url) as answer:
         return json.load(answer)
 
 
@@ -192,8 +198,7 @@ def test_lehr_run_answers_too_and_takes_hooks(folder: Path, tmp_path: Path) -> N
         hook = urllib.request.Request(f"{url}/hooks/git", b"{}", {"X-Gitlab-Token": "open sesame"})
         with urllib.request.urlopen(hook, timeout=20) as answer:
             assert answer.status == 202
-        watching = urllib.request.urlopen(f"{url}/v1/partitions/hello/watch?after=1", timeout=20)
-        with watching:
+        with opened(f"{url}/v1/partitions/hello/watch?after=1") as watching:
             for line in watching:
                 if b"web/more" in line:
                     break

@@ -1,4 +1,4 @@
-"""The only door to randomness: jitter and identifiers.
+"""The only door to randomness: jitter, identifiers and tokens.
 
 Architecture invariant: no other module imports `random`, `secrets` or `uuid`.
 """
@@ -6,10 +6,12 @@ Architecture invariant: no other module imports `random`, `secrets` or `uuid`.
 from __future__ import annotations
 
 import random
+import secrets
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford's base 32, lower case
 _RANDOM_CHARACTERS = 10
 _TIME_CHARACTERS = 9
+_TOKEN_BYTES = 32
 
 
 class Chance:
@@ -28,6 +30,11 @@ class Chance:
         milliseconds = int(now * 1000)
         clock = _base32(milliseconds, _TIME_CHARACTERS)
         return clock + _base32(self._random.getrandbits(5 * _RANDOM_CHARACTERS), _RANDOM_CHARACTERS)
+
+
+def new_token() -> str:
+    """A token of 256 unpredictable bits. `Chance` is predictable, so it must not make tokens."""
+    return secrets.token_urlsafe(_TOKEN_BYTES)
 
 
 def _base32(number: int, width: int) -> str:

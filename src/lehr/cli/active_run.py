@@ -10,7 +10,7 @@ import msgspec
 
 from lehr.base.clock import SystemClock, iso
 from lehr.cli import formatting
-from lehr.cli.named_server import named_server
+from lehr.cli.named_server import named_server, server_token
 from lehr.cli.run_requests import send_request
 from lehr.cli.stored import running_report, state_folder
 from lehr.model.attempt import Attempt
@@ -31,7 +31,7 @@ def active_run() -> ActiveRun:
         return RunHere(state_folder())
     from lehr.http.connection import Server
 
-    return RunElsewhere(Server(url))
+    return RunElsewhere(Server(url, server_token(url)))
 
 
 def run_state() -> RunState:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -35,10 +34,7 @@ from lehr.query.overview import survey
 from lehr.query.partition_view import Reading
 from lehr.sdk.source import REMARK
 from lehr.wiring import Deployment, inert_in
-from lehr.wiring.program import answering, control_plane
-
-if TYPE_CHECKING:
-    from lehr.http.server import Address
+from lehr.wiring.program import Answering, answering, control_plane
 
 _LOOK_SECONDS = 0.1
 _REPORT_SECONDS = 10.0
@@ -47,17 +43,13 @@ _REPORT_SECONDS = 10.0
 async def run_on(
     ended: Ending,
     deployment: Deployment,
-    listen: Address | None = None,
-    secret: Callable[[], str] | None = None,
-    names: tuple[str, ...] = (),
+    http: Answering | None = None,
     hangup: Hangup | None = None,
 ) -> int:
     """Run until a shutdown is requested. Returns the exit code.
 
     Args:
-        listen: address to serve reads over HTTP on; None for none.
-        secret: reads the secret of hooks; None to accept no hooks.
-        names: host names that requests may use, as in `lehr.http.server.serving`.
+        http: where and to whom to answer over HTTP; None for nowhere.
         hangup: set by SIGHUP, to check the source.
 
     Raises:
@@ -74,7 +66,7 @@ async def run_on(
             looking = None if hangup is None else asyncio.create_task(_look_when(hangup, plane, manager))
             reporting = asyncio.create_task(_report_changes(plane))
             try:
-                async with _answering(plane, deployment, listen, secret, names):
+                async with _answering(plane, deployment, http):
                     await ended.unless(plane.serve())
             finally:  # otherwise turns would continue on a closed store
                 manager.stop()
@@ -205,22 +197,18 @@ async def _look_when(hangup: Hangup, plane: ControlPlane, manager: ServiceManage
 
 @contextlib.asynccontextmanager
 async def _answering(
-    plane: ControlPlane,
-    deployment: Deployment,
-    listen: Address | None,
-    secret: Callable[[], str] | None,
-    names: tuple[str, ...],
+    plane: ControlPlane, deployment: Deployment, http: Answering | None
 ) -> AsyncIterator[None]:
     """Also answers over HTTP, if requested. A failure to do so does not stop the run."""
     async with contextlib.AsyncExitStack() as entered:
-        if listen is not None:
-            from lehr.cli.serve import warn_of
+        if http is not None:
+            from lehr.cli.serve import serving_at, warn_of
 
-            warn_of(listen)
-            given = (deployment.state, named_store(), plane.state, names, plane, secret)
+            warn_of(http)
+            given = (deployment.state, named_store(), plane.state, plane)
             try:
-                server = await entered.enter_async_context(answering(listen, *given))
-                report(f"serving at {server.url}", "http")
+                server = await entered.enter_async_context(answering(http, *given))
+                report(serving_at(server.url), "http")
             except LehrError as error:
                 report(f"not serving over HTTP: {error}", "http", Level.WARNING)
         yield

@@ -68,6 +68,7 @@ SECTIONS: Mapping[str, Mapping[str, Lazy]] = {
         "audit": Lazy("lehr.cli.events:audit", "List the commands that people gave."),
         "wait": Lazy("lehr.cli.wait:wait", "Wait until assets have converged."),
         "serve": Lazy("lehr.cli.serve:serve", "Serve intent and status over HTTP."),
+        "open": Lazy("lehr.cli.open:open_", "Show the page in a browser."),
         "controller": Lazy("lehr.cli.controller:controller", "Run your own controller."),
     },
     "Control an active `lehr run`": {

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import click
 from click.core import ParameterSource
 
@@ -42,6 +45,13 @@ def settle_server(context: click.Context) -> None:
 
 def _written(context: click.Context, name: str) -> bool:
     return context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+
+
+def server_token(url: str) -> Callable[[], str]:
+    """Finds the token to send to the server at `url`."""
+    from lehr.control.http_servers import token_for
+
+    return partial(token_for, url)
 
 
 def named_server() -> str | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Literal
@@ -17,7 +16,7 @@ from lehr.cli.formatting import duration
 from lehr.cli.metrics_file import metrics_option
 from lehr.cli.run_log import Form, configure_logs, errors_logged, log_options
 from lehr.cli.selected_workspace import is_selector, location_and_selector
-from lehr.cli.serve import server_name_option
+from lehr.cli.serve import public_read_option, server_name_option
 from lehr.cli.stored import workspace_state_option
 from lehr.model.selector import Selector
 
@@ -87,6 +86,7 @@ def _named_urls(_ctx: click.Context, _option: click.Parameter, given: tuple[str,
     help="Also serve over HTTP on this address, as `lehr serve` does, such as 127.0.0.1:8470.",
 )
 @server_name_option
+@public_read_option
 @click.option(
     "--hook-secret",
     "hook_secret",
@@ -134,6 +134,7 @@ def run(
     signed_by: Path | None,
     listen: str | None,
     names: tuple[str, ...],
+    public_read: bool,
     hook_secret: Path | None,
     metrics: Path | None,
     selections: dict[str, str],
@@ -171,16 +172,16 @@ def run(
 
     _require_consistent(once, timeout, listen, signed_by)
     place, only = _arguments(once, location, selected)
-    address = None
+    http = None
     # Address and secret are checked before anything starts: nothing should be pushed before an error.
     if listen is not None:
         from lehr.http.server import parse_address
+        from lehr.wiring.program import Answering
 
-        address = parse_address(listen)
-    secret: Callable[[], str] | None = None
-    if hook_secret is not None and address is not None:
-        secret = partial(_secret, hook_secret)
-        secret()
+        secret = None if hook_secret is None else partial(_secret, hook_secret)
+        http = Answering(parse_address(listen), names, public_read, secret)
+        if secret is not None:
+            secret()
     configure_logs(log_format, verbose=verbose)
     with errors_logged():
         found = deployment_of(place, state, kind)
@@ -201,9 +202,7 @@ def run(
     with errors_logged():
         if once:
             run_until_ended(lambda ended: run_once(ended, deployment, timeout), hangup=hangup)
-        run_until_ended(
-            lambda ended: run_on(ended, deployment, address, secret, names, hangup), hangup=hangup
-        )
+        run_until_ended(lambda ended: run_on(ended, deployment, http, hangup), hangup=hangup)
 
 
 def _arguments(once: bool, location: str | None, selector: str | None) -> tuple[str, Selector | None]:
@@ -233,7 +232,7 @@ def _require_consistent(
         # Otherwise a user who meant to name a file would get unsigned commits.
         raise click.UsageError("LEHR_SIGNED_BY is empty: name the file of keys, or unset it.")
     if listen is None:
-        _require_unwritten("hook_secret", "names")
+        _require_unwritten("hook_secret", "names", "public_read")
 
 
 def _require_unwritten(*names: str) -> None:

@@ -15,7 +15,7 @@ from lehr.control.activity_log import Level
 
 if TYPE_CHECKING:
     from lehr.cli.shutdown import Ending
-    from lehr.http.server import Address
+    from lehr.wiring.program import Answering
 from lehr.query.run_state import RunState
 
 DEFAULT = "127.0.0.1:8470"
@@ -30,26 +30,34 @@ server_name_option = click.option(
 )
 
 
+public_read_option = click.option(
+    "--public-read", is_flag=True, help="Answer everyone who can connect, without the token of the state."
+)
+
+
 @command()
 @click.option(
     "--listen",
     metavar="ADDRESS",
     default=DEFAULT,
     show_default=True,
-    help="Address to listen on. Anyone who can connect can read everything: there is no authentication.",
+    help="Address to listen on. There is no encryption: for other machines, put a proxy with TLS in front.",
 )
 @server_name_option
+@public_read_option
 @state_option
-def serve(listen: str, names: tuple[str, ...]) -> None:
-    """Serve intent and status over HTTP, read-only. /openapi.json describes the API.
+def serve(listen: str, names: tuple[str, ...], public_read: bool) -> None:
+    """Serve intent and status over HTTP, read-only. `lehr open` shows them in a browser.
 
     It reads the same store as `lehr run`, which does not need to be active and may be on another machine.
+    Clients send the token that `lehr state token` prints. Commands with --server take it from LEHR_TOKEN;
+    on the same machine, those of the same user find it without. /openapi.json describes the API.
 
     Examples:
         lehr serve
         lehr serve --listen 127.0.0.1:9000 --state /var/lib/lehr
         lehr serve --server-name lehr.example.org    behind a proxy with that name
-        curl http://127.0.0.1:8470/v1/partitions
+        curl -H "Authorization: Bearer $(lehr state token)" http://127.0.0.1:8470/v1/partitions
 
     Exits with 0 on SIGTERM, and on SIGHUP if it was started from a terminal.
     """
@@ -59,32 +67,43 @@ def serve(listen: str, names: tuple[str, ...]) -> None:
     configure_logs()
     folder = state_folder()
     run_until_ended(
-        lambda ended: _serve(ended, listen, names, folder), message="shutting down; watchers will reconnect"
+        lambda ended: _serve(ended, listen, names, folder, public_read=public_read),
+        message="shutting down; watchers will reconnect",
     )
 
 
-async def _serve(ended: Ending, listen: str, names: tuple[str, ...], state: Path) -> int:
+async def _serve(
+    ended: Ending, listen: str, names: tuple[str, ...], state: Path, *, public_read: bool
+) -> int:
     from lehr.http.server import parse_address
-    from lehr.wiring.program import answering
+    from lehr.wiring.program import Answering, answering
 
-    address = parse_address(listen)
-    warn_of(address)
+    how = Answering(parse_address(listen), names, public_read)
+    warn_of(how)
 
     def run() -> RunState:
         return state_of_folder(state)
 
-    async with answering(address, state, named_store(), run, names) as server:
-        click.echo(f"serving at {server.url}", err=True)
+    async with answering(how, state, named_store(), run) as server:
+        click.echo(serving_at(server.url), err=True)
         await ended.wait()
     return ended.code
 
 
-def warn_of(address: Address) -> None:
-    """Warn if other machines can connect."""
-    if not address.loopback:
+def serving_at(url: str) -> str:
+    """The message of a server that answers."""
+    return f"serving at {url} (`lehr open` shows it in a browser)"
+
+
+def warn_of(how: Answering) -> None:
+    """Warn if others may read."""
+    if how.public_read:
+        who = "every user of this machine" if how.address.loopback else f"anyone who can reach {how.address}"
+        report(f"{who} can read all intent and history: --public-read", "http", Level.WARNING)
+    elif not how.address.loopback:
         report(
-            f"anyone who can reach {address} can read all intent and history: "
-            "there is no authentication and no encryption",
+            f"what {how.address} answers, and the token of those who ask, are not encrypted: "
+            "put a proxy with TLS in front",
             "http",
             Level.WARNING,
         )

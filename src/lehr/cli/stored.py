@@ -13,7 +13,7 @@ import click
 from lehr import wiring
 from lehr.base.errors import LehrError
 from lehr.cli.complete import complete_incarnation, complete_partition
-from lehr.cli.named_server import named_server, server_option
+from lehr.cli.named_server import named_server, server_option, server_token
 from lehr.cli.output import output_option
 from lehr.cli.pager import no_pager_option
 from lehr.control.state_folder import (
@@ -241,7 +241,7 @@ def open_read_store(state: Path | None = None) -> contextlib.AbstractContextMana
         return open_store(state_folder(state))
     from lehr.http.remote import RemoteStore
 
-    return contextlib.closing(RemoteStore(url))
+    return contextlib.closing(RemoteStore(url, server_token(url)))
 
 
 @contextlib.contextmanager
@@ -275,7 +275,7 @@ def running(state: Path) -> bool:
     if url is not None:
         from lehr.http.connection import Server
 
-        with contextlib.closing(Server(url)) as server:
+        with contextlib.closing(Server(url, server_token(url))) as server:
             return server.run_state().active
     from lehr.control.socket import SOCKET, connected
 

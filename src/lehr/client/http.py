@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ssl
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
@@ -39,9 +39,13 @@ class HttpWatch:
         selector: str = "",
         page: int = 10_000,
         silence: float = 30.0,
+        token: Callable[[], str] = str,
     ) -> None:
-        """`server` is a URL (`http://127.0.0.1:8470`); after `silence` seconds without data the connection is
-        lost.
+        """A partition of the server at a URL (`http://127.0.0.1:8470`).
+
+        Args:
+            silence: seconds without data after which the connection is lost.
+            token: asked for each connection, for the token of the server's state; empty for none.
 
         Raises:
             LehrError: `server` is not the URL of a server.
@@ -60,6 +64,7 @@ class HttpWatch:
         self._wanted = {"filter": filter, "types": ",".join(types), "selector": selector}
         self._page = page
         self._silence = silence
+        self._token = token
 
     async def list(self) -> Listing:
         found: list[Asset] = []
@@ -98,8 +103,11 @@ class HttpWatch:
         what, fix = f"{self._host}:{self._port} cannot be reached", "check that `lehr serve` is running there"
         with raised_as(TransientError, what, code="CLI164", fix=fix, on=_LOST):
             async with self._connected() as connection:
-                await connection.send(f"{self._root}/{path}?{query}")
+                token = self._token()
+                await connection.send(f"{self._root}/{path}?{query}", token)
                 status = await connection.status()
+                if status == 401 and self._token() != token:
+                    raise EOFError("the server has just started")
                 if status != 200:
                     content = b"".join([part async for part in connection.parts()])
                     raise _error(decode_problem(status, content), asked.get("after", 0))
@@ -130,8 +138,10 @@ class _Connection:
         self._silence = silence
         self._state = h11.Connection(h11.CLIENT)
 
-    async def send(self, target: str) -> None:
+    async def send(self, target: str, token: str) -> None:
         headers = [("host", self._host), ("connection", "close"), ("accept", "*/*")]
+        if token:
+            headers.append(("authorization", f"Bearer {token}"))
         request = h11.Request(method="GET", target=target, headers=headers)
         for event in (request, h11.EndOfMessage()):
             self._writer.write(self._state.send(event) or b"")

@@ -41,14 +41,22 @@ def holder(state: Path) -> int | None:
     """
     try:
         process = int((state / _NAME).read_text())
-        lock = (state / _NAME).stat()
+    except (OSError, ValueError):
+        return None  # it names no process
+    return process if has_open(process, state / _NAME) else None
+
+
+def has_open(process: int, path: Path) -> bool:
+    """Whether a process has a file open, as far as this user may see."""
+    try:
+        file = path.stat()
         for handle in Path(f"/proc/{process}/fd").iterdir():
             with contextlib.suppress(OSError):
-                if os.path.samestat(handle.stat(), lock):
-                    return process
-    except (OSError, ValueError):
-        pass  # it names no process, or that process has ended
-    return None
+                if os.path.samestat(handle.stat(), file):
+                    return True
+    except OSError:
+        pass  # the process has ended
+    return False
 
 
 def _take(handle: int, state: Path) -> None:

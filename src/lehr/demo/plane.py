@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import shutil
 import signal
 import sys
 from collections.abc import Iterator
@@ -26,6 +27,12 @@ LEHR = (sys.executable, "-c", "import sys; from lehr.cli.main import main; sys.e
 """The program itself, whether it is installed or only importable."""
 
 _STOP_SECONDS = 20.0
+
+
+def program() -> str:
+    """The command for `lehr`: its full path if it is not in PATH."""
+    beside = Path(sys.executable).with_name("lehr")
+    return "lehr" if shutil.which("lehr") or not beside.exists() else str(beside)
 
 
 class Plane:

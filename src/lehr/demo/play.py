@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import shutil
 import signal
-import sys
 from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +12,7 @@ from typing import TYPE_CHECKING
 from lehr.base.clock import SystemClock
 from lehr.demo.example import AnyStage, Example, Suggestion, play_scene
 from lehr.demo.narrator import Narrator
+from lehr.demo.plane import program
 from lehr.demo.stage import Stage
 from lehr.query.asset_rows import INERT, Row, rows
 
@@ -58,11 +57,12 @@ async def _play(stage: AnyStage, example: Example[AnyStage], only: int | None) -
 
 
 async def _stay(stage: Stage, narrator: Narrator, suggestions: list[Suggestion]) -> None:
-    lehr = _program()
+    lehr = program()
     narrator.heading("The example keeps running")
     narrator.say("Ctrl-C ends everything that the demo started, and nothing else. In another terminal:")
     narrator.shell(("cd", str(stage.workspace)))
     narrator.shell((lehr, "status"))
+    narrator.shell((lehr, "open"))
     for suggestion in suggestions:
         narrator.say(suggestion.text)
         for command in suggestion.commands:
@@ -72,12 +72,6 @@ async def _stay(stage: Stage, narrator: Narrator, suggestions: list[Suggestion])
             await stage.plane.ended()
         stage.plane.check_running()
     narrator.say("Shutting down.")
-
-
-def _program() -> str:
-    """The command for `lehr`: its full path if it is not in PATH."""
-    beside = Path(sys.executable).with_name("lehr")
-    return "lehr" if shutil.which("lehr") or not beside.exists() else str(beside)
 
 
 @contextlib.contextmanager

@@ -12,7 +12,7 @@ from lehr.base.diagnostics import Diagnostic
 from lehr.base.errors import LehrError
 from lehr.demo.client import PortRange
 from lehr.demo.narrator import Narrator
-from lehr.demo.plane import Plane
+from lehr.demo.plane import Plane, program
 from lehr.demo.repository import Repository
 from lehr.model.asset import AssetId, AssetKey
 from lehr.model.attempt import Attempt, Publication
@@ -44,6 +44,7 @@ class Stage:
     Attributes:
         production: folder of everything that the workspace declares.
         run_arguments: those of `lehr run`.
+        listen: where `lehr run` serves the page; empty before the ports are taken.
     """
 
     def __init__(self, folder: Path, narrator: Narrator, clock: Clock, example: str) -> None:
@@ -56,6 +57,7 @@ class Stage:
         self.repository = Repository(self.workspace)
         self.plane = Plane(self.workspace, folder / "lehr-run.log", clock)
         self.run_arguments: tuple[str, ...] = ()
+        self.listen = ""
         self._ports: PortRange | None = None
 
     @property
@@ -65,8 +67,9 @@ class Stage:
         return self._ports.first
 
     def take_ports(self, count: int) -> None:
-        """Take consecutive ports, until the end."""
-        self._ports = PortRange(count, Chance())
+        """Take consecutive ports, until the end, and one for the page."""
+        self._ports = PortRange(count + 1, Chance())
+        self.listen = f"127.0.0.1:{self._ports.first + count}"
 
     async def make_workspace(self, edits: Mapping[str, Callable[[str], str]]) -> str:
         """`lehr init`, and a commit with `edits`, by path. Returns the commit."""
@@ -104,10 +107,16 @@ class Stage:
 
     async def start(self) -> float:
         """Start `lehr run`. Returns the monotonic time of the start."""
-        self.narrator.shell(("lehr", "run", *self.run_arguments))
+        arguments = (*self.run_arguments, "--listen", self.listen)
+        self.narrator.shell(("lehr", "run", *arguments))
         began = self.clock.monotonic()
-        await self.plane.start(*self.run_arguments)
+        await self.plane.start(*arguments)
         return began
+
+    def show_page(self) -> None:
+        """Show how to watch all of this in a browser."""
+        self.narrator.say("In another terminal, open a page that shows what happens, and why:")
+        self.narrator.shell((program(), "open", "--server", f"http://{self.listen}"))
 
     async def kill_run(self) -> None:
         """Kill `lehr run` without notice."""

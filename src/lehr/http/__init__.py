@@ -5,8 +5,9 @@ error as problem+json with what, why, and how to fix it.
 
 Architecture invariants:
 
-* Nothing is written, and no commands are accepted, because clients are not authenticated. One exception: a
-  client with a secret can trigger a check of the source.
+* Nothing is written, and no commands are accepted. One exception: a client with a secret can trigger a check
+  of the source.
+* Only `access` decides who may read, before anything else is done with a request.
 * Requests are bounded in time and space before they are processed; waiting ones are bounded in number.
   Nothing is buffered for clients that do not read.
 * Only this package and `lehr.client` know the HTTP API; `lehr.query` computes the answers.
@@ -30,6 +31,7 @@ Architecture invariants:
 | `hooks` | webhooks that trigger a check of the source after a git push |
 | `watch_streams`, `lines` | streams of batches, and their lines |
 | `outgoing_responses` | responses being sent |
+| `access` | which requests may be answered |
 | `application` | from a request to a response; content negotiation, and the check of `Host` |
 | `protocol`, `server` | connections, and the server as a whole |
 """

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import gzip
+import html
 import ipaddress
+import re
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Any, NamedTuple
 
 import msgspec
 from starlette.applications import Starlette
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import Response
+from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -21,6 +24,7 @@ from lehr.base.log import Log
 from lehr.base.moments import encode
 from lehr.client.wire import Problem
 from lehr.http import event_streams, problems
+from lehr.http.access import SIGN_IN_PATH, Access
 from lehr.http.catalogue import CATALOGUE
 from lehr.http.hooks import HOOK_PATH, Hook
 from lehr.http.limits import Limits
@@ -45,8 +49,30 @@ _WORTH_PACKING = 1400
 Value = Callable[[Request, str, Mapping[str, str]], Awaitable[Any]]
 """As `Application.value`."""
 
-Pages = Callable[[Value, Clock], list[Route]]
-"""Makes the paths that are not resources, but show what resources answer."""
+
+class Page(NamedTuple):
+    """Paths that are not resources, but show people what resources answer.
+
+    Attributes:
+        problem: shows why there is no answer.
+    """
+
+    routes: list[Route]
+    problem: Callable[[Request, Problem], Response]
+
+
+Pages = Callable[[Value, Clock], Page]
+
+_GO_ON = """\
+<!doctype html>
+<html lang="en">
+<title>Lehr</title>
+<meta http-equiv="refresh" content="0; url={place}">
+<a href="{place}">Continue</a>
+"""
+
+_PATH_HERE = re.compile(r"/(?![/\\])[!-~]*")
+"""A path of this server: two slashes would begin with a host."""
 
 _JSON = "application/json"
 _LOOPBACK = ("127.0.0.1", "::1")
@@ -84,8 +110,9 @@ class Application:
         names: frozenset[str] | None = None,
         probes: Mapping[str, Probe] | None = None,
         pages: Pages | None = None,
+        access: Access | None = None,
     ) -> None:
-        """With a `hook`, webhooks are accepted; `names`, `probes` and `pages` as in `serving`."""
+        """With a `hook`, webhooks are accepted; the other arguments are those of `serving`."""
         self.watching = watching
         self._readers = readers
         self._installation = installation
@@ -97,7 +124,8 @@ class Application:
         self._hook = hook
         self._names = names
         self._probes = probes or {}
-        self._pages = pages
+        self._page = None if pages is None else pages(self.value, clock)
+        self._access = access
         self._named: dict[str, Resource] = {}
         self._selecting = Selecting(clock, limits)
 
@@ -116,8 +144,9 @@ class Application:
         found.append(Route(SELECT_PATH, self._select, methods=["POST"]))
         if self._hook is not None:
             found.append(Route(HOOK_PATH, self._take_hook, methods=["POST"]))
-        if self._pages is not None:
-            found += self._pages(self.value, self._clock)
+        if self._page is not None:
+            found.append(Route(SIGN_IN_PATH, self._sign_in, methods=["GET"]))
+            found += self._page.routes
         return found
 
     def asgi(self) -> ASGIApp:
@@ -133,7 +162,7 @@ class Application:
 
         async def bounded(scope: Scope, receive: Receive, send: Send) -> None:
             refused = self._refused(scope)
-            app = starlette if refused is None else _response(refused)
+            app = starlette if refused is None else self._refusal(Request(scope), refused)
             await app(scope, receive, send)
 
         return bounded
@@ -145,16 +174,44 @@ class Application:
             return problems.uri_too_long(self._limits.head_bytes)
         if line + sum(len(name) + len(value) for name, value in scope["headers"]) > self._limits.head_bytes:
             return problems.too_long(self._limits.head_bytes)
-        host = next((value.decode("latin-1") for name, value in scope["headers"] if name == b"host"), None)
+        headers = Headers(scope=scope)
+        host = headers.get("host")
         signed = scope["path"] == HOOK_PATH  # which no web page can do
         if self._names is None or host is None or signed or host_is_known(host, self._names):
-            return None
+            return self._unauthorized(scope["path"], headers)
         return problem(
             "WrongHost",
             f"{host[:80]} is not a name of this server",
             "a foreign web page may have pointed its name at this machine to read its data",
             "use an address or localhost, or start the server with --server-name",
         )
+
+    def _unauthorized(self, path: str, headers: Headers) -> Problem | None:
+        given = headers.get("authorization", "")
+        if self._access is None or self._access.admits(path, given, headers.get("cookie", "")):
+            return None
+        return problems.unauthorized(sent=bool(given))
+
+    def _refusal(self, request: Request, found: Problem) -> Response:
+        """The response for a problem: a page, if a person may be reading it."""
+        if self._page is not None and "text/html" in request.headers.get("accept", ""):
+            return self._page.problem(request, found)
+        return _response(found)
+
+    async def _sign_in(self, request: Request) -> Response:
+        """Exchange a ticket for the cookie, and go on to where the browser wants to be.
+
+        The response is a page: on a redirect, a browser that came from elsewhere would not send the cookie.
+        """
+        headers = {"cache-control": "no-store", "referrer-policy": "no-referrer"}
+        if self._access is not None:
+            cookie = self._access.set_cookie(request.query_params.get("ticket", ""), self._clock.now())
+            if cookie is None:
+                return self._refusal(request, problems.ticket_refused())
+            headers["set-cookie"] = cookie
+        to = request.query_params.get("to", "")
+        place = html.escape(to if _PATH_HERE.fullmatch(to) else "/")
+        return HTMLResponse(_GO_ON.format(place=place), headers=headers)
 
     def _endpoint(self, resource: Resource) -> Callable[[Request], Any]:
         async def answer(request: Request) -> Response:

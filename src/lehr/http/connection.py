@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import http.client
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
 
@@ -45,8 +45,11 @@ class _FeedGoneError(FeedGoneError):
 class Server:
     """The server that receives requests."""
 
-    def __init__(self, url: str) -> None:
-        """`url` is the address of `lehr serve` (`http://127.0.0.1:8470`).
+    def __init__(self, url: str, token: Callable[[], str] = str) -> None:
+        """A client of the server at `url` (`http://127.0.0.1:8470`).
+
+        Args:
+            token: asked before each request, since the server may only start later; empty for none.
 
         Raises:
             LehrError: it is not the URL of a server.
@@ -67,6 +70,7 @@ class Server:
                 fix="use a URL such as http://127.0.0.1:8470",
             )
         self.url = url
+        self._token = token
         self._root = place.path.rstrip("/")
         self._connection = kind(place.netloc, timeout=_SECONDS)
 
@@ -115,13 +119,18 @@ class Server:
         self._connection.close()
 
     def _once(self, target: str) -> bytes:
-        self._connection.request("GET", target, headers={"Accept-Encoding": "gzip"})
+        headers = {"Accept-Encoding": "gzip"}
+        if token := self._token():
+            headers["Authorization"] = f"Bearer {token}"
+        self._connection.request("GET", target, headers=headers)
         answer = self._connection.getresponse()
         content: bytes = answer.read()
         if answer.getheader("content-encoding") == "gzip":
             content = gzip.decompress(content)
         if answer.status == http.client.OK:
             return content
+        if answer.status == http.client.UNAUTHORIZED and self._token() != token:
+            return self._once(target)  # the server has just started
         raise self._error(decode_problem(answer.status, content))
 
     def _error(self, problem: Problem) -> LehrError:

@@ -115,6 +115,25 @@ def uri_too_long(most: int) -> Problem:
     return problem("UriTooLong", "the request is too long", why, "request less at a time")
 
 
+def unauthorized(*, sent: bool) -> Problem:
+    """The problem of a request without the token, or, if one was `sent`, with another one."""
+    why = "the token that was sent is not the one of its state" if sent else "no token was sent"
+    return problem(
+        "Unauthorized",
+        "this server answers only to the token of its state",
+        why,
+        "in a browser, use the link of `lehr open`; elsewhere, set LEHR_TOKEN to what `lehr state token` "
+        "prints on the machine of the server",
+        error="HTP131",
+    )
+
+
+def ticket_refused() -> Problem:
+    """The problem of a link that does not open the page."""
+    why = "it was used already, or is more than five minutes old, or is not complete"
+    return problem("Unauthorized", "this link no longer works", why, "run `lehr open` again", error="HTP132")
+
+
 def encoded(found: Problem) -> bytes:
     """The response body."""
     return msgspec.json.encode(found)

@@ -6,7 +6,7 @@ written.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
 
@@ -181,9 +181,9 @@ class RemoteIntent(RemotePart):
 class RemoteStore:
     """`lehr.sdk.store.Store` over HTTP, for reading."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, token: Callable[[], str] = str) -> None:
         """As `Server`."""
-        self.server = Server(url)
+        self.server = Server(url, token)
         self.intent = RemoteIntent(self.server)
         self.records = RemoteRecords(self.server)
 

@@ -8,6 +8,7 @@ import ipaddress
 import resource
 import socket
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
+from contextlib import AbstractContextManager
 from typing import Any
 
 import msgspec
@@ -17,6 +18,7 @@ from starlette.types import Scope
 from lehr.base.blocking import Threads
 from lehr.base.clock import Clock
 from lehr.base.errors import LehrError, raised_as
+from lehr.http.access import Access
 from lehr.http.application import Application, Pages, Watching
 from lehr.http.event_streams import Events
 from lehr.http.hooks import Hook
@@ -146,6 +148,8 @@ async def serving(
     names: Collection[str] = (),
     probes: Mapping[str, Probe] | None = None,
     pages: Pages | None = None,
+    access: Access | None = None,
+    recorded: Callable[[str], AbstractContextManager[object]] = contextlib.nullcontext,
 ) -> AsyncIterator[Running]:
     """Answers at `address` while in this context.
 
@@ -158,6 +162,8 @@ async def serving(
             connect, and no names are given, any name is allowed.
         probes: paths that are answered from the memory of this process.
         pages: makes the paths of the page; None for none.
+        access: decides who may read; None admits everyone who can connect.
+        recorded: lets clients find the server at its URL, from before it answers until it has ended.
 
     Raises:
         LehrError: the address is not available.
@@ -185,11 +191,14 @@ async def serving(
             known,
             probes,
             pages,
+            access,
         )
         config.app = application.asgi()
+        host, port = listening.getsockname()[:2]
+        running = Running(Address(host, port), application, server)
+        opened.enter_context(recorded(running.url))
         async with _answering(server, listening, watching.streams, clock):
-            host, port = listening.getsockname()[:2]
-            yield Running(Address(host, port), application, server)
+            yield running
 
 
 def _open(

@@ -19,7 +19,7 @@ from lehr.base.clock import Clock
 from lehr.base.errors import DEFECT, LehrError
 from lehr.base.log import Log
 from lehr.client.wire import Problem
-from lehr.http.application import Value, takes_gzip
+from lehr.http.application import Page, Value, takes_gzip
 from lehr.http.problems import ProblemError, problem, problem_of
 from lehr.page.api import NONE, InPartition, Parameters
 from lehr.page.rendering import path, render
@@ -57,7 +57,7 @@ class _Asking:
         return await self._value(self._request, name, parameters)
 
 
-def pages(value: Value, clock: Clock) -> list[Route]:
+def pages(value: Value, clock: Clock) -> Page:
     """All paths of the page, which show what resources answer."""
     shown = _Pages(value, clock)
     found = [Route("/", shown.start, methods=["GET"])]
@@ -67,7 +67,7 @@ def pages(value: Value, clock: Clock) -> list[Route]:
     ]
     found.append(Route("/p/{partition}/{rest:path}", shown.missing, methods=["GET"]))
     found += [Route(static_paths()[name], _file(name), methods=["GET"]) for name in _FILES]
-    return found
+    return Page(found, shown.refused)
 
 
 def _with_slashes(path: str) -> str:
@@ -121,7 +121,7 @@ class _Pages:
         try:
             partitions = await _Asking(self._value, request).get("partitions")
         except LehrError as error:
-            return self._refused(request, problem_of(error))
+            return self.refused(request, problem_of(error))
         if len(partitions) == 1:
             return RedirectResponse(path("p", partitions[0]["name"]), 303, HEADERS)
         return self._page(request, "partitions.html", {"partitions": partitions})
@@ -130,7 +130,7 @@ class _Pages:
         """There is no such screen."""
         about = {"partition": request.path_params["partition"]}
         found = problem("NotFound", f"there is no page {request.url.path[:200]}")
-        return self._refused(request, found, about)
+        return self.refused(request, found, about)
 
     def answer(self, screen: Screen) -> Callable[[Request], Any]:
         """The endpoint of a screen."""
@@ -143,16 +143,17 @@ class _Pages:
                 shown = await screen.read(InPartition(_Asking(self._value, request), partition), asked)
                 return self._page(request, f"{screen.name}.html", {**about, **shown})
             except LehrError as error:
-                return self._refused(request, problem_of(error), about)
+                return self.refused(request, problem_of(error), about)
             except Exception as error:
                 log.error("a page failed with an internal error", exc_info=error)
                 why = f"{type(error).__name__}: {error}"
                 found = problem("Defect", "internal error", why, "please report it", error=DEFECT)
-                return self._refused(request, found, about)
+                return self.refused(request, found, about)
 
         return answer
 
-    def _refused(self, request: Request, found: Problem, about: Mapping[str, Any] = NONE) -> Response:
+    def refused(self, request: Request, found: Problem, about: Mapping[str, Any] = NONE) -> Response:
+        """The page that shows a problem."""
         blank = {"detail": "", "fix": "", "errors": [], "error": ""}
         shown = {**blank, **msgspec.to_builtins(found)}
         shown["errors"] = [{"fix": "", **item} for item in shown["errors"]]

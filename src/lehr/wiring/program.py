@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Coroutine
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
@@ -14,6 +14,7 @@ from lehr.base.blocking import Threads
 from lehr.base.clock import SystemClock
 from lehr.control.health import Health
 from lehr.control.heartbeat import beating
+from lehr.control.http_servers import make_token, recorded
 from lehr.control.lock import exclusive
 from lehr.control.metrics import MEDIA_TYPE
 from lehr.control.plane import ControlPlane, Parts, partition_of
@@ -31,6 +32,22 @@ if TYPE_CHECKING:
     from lehr.http.server import Address, Running
 
 T = TypeVar("T")
+
+
+class Answering(NamedTuple):
+    """Where and to whom reads are answered over HTTP.
+
+    Attributes:
+        names: as in `lehr.http.server.serving`.
+        public_read: whether to answer without the token of the state.
+        secret: reads that of hooks; None to accept none.
+    """
+
+    address: Address
+    names: tuple[str, ...] = ()
+    public_read: bool = False
+    secret: Callable[[], str] | None = None
+
 
 _CLOSE_SECONDS = 5.0
 
@@ -82,30 +99,28 @@ async def _prepared(deployment: Deployment, store_address: str | None, unless: U
 
 @contextlib.asynccontextmanager
 async def answering(
-    listen: Address,
+    how: Answering,
     state: Path,
     store_address: str | None,
     run_state: RunStates,
-    names: tuple[str, ...],
     plane: ControlPlane | None = None,
-    secret: Callable[[], str] | None = None,
 ) -> AsyncIterator[Running]:
     """Answers reads of a state over HTTP while in this context.
 
     Args:
-        names: as in `lehr.http.server.serving`.
-        plane: the control plane in this process, if any: watchers are notified of what it publishes.
-        secret: reads that of hooks, which have `plane` check the source; None to accept none.
+        plane: the control plane in this process, if any: watchers are notified of what it publishes, and
+            hooks have it check the source.
 
     Raises:
         LehrError: the address is not available, or the store cannot be opened.
     """
+    from lehr.http.access import Access
     from lehr.http.hooks import Hook
     from lehr.http.server import serving
     from lehr.page.routes import pages
 
     clock = SystemClock()
-    hook = None if plane is None or secret is None else Hook(secret, plane.refresh, clock)
+    hook = None if plane is None or how.secret is None else Hook(how.secret, plane.refresh, clock)
     async with contextlib.AsyncExitStack() as entered:
         probes = None
         if plane is not None:
@@ -114,15 +129,17 @@ async def answering(
             probes = _probes_of(watched)
         server = await entered.enter_async_context(
             serving(
-                listen,
+                how.address,
                 lambda: open_store(state, store_address, read_only=True),
                 installation(state),
                 clock,
                 run_state=run_state,
                 hook=hook,
-                names=names,
+                names=how.names,
                 probes=probes,
                 pages=pages,
+                access=None if how.public_read else Access(make_token(state)),
+                recorded=lambda url: recorded(url, state),
             )
         )
         if plane is not None:

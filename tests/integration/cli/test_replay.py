@@ -19,7 +19,7 @@ from lehr.model.writes import Publish, RecordDecision
 from lehr.query.run_state import idle
 from lehr.store.sqlite import SqliteStore
 from lehr.testing.virtual import EPOCH
-from lehr.wiring.program import answering
+from lehr.wiring.program import Answering, answering
 from tests.unit.enforce.test_turn_inputs import TURNS, decided
 from tests.unit.enforce.turns import ASSET, KEY
 
@@ -90,8 +90,8 @@ def test_what_is_not_a_decision_is_refused(state: Path, decision: str, code: str
 
 def test_a_server_answers_as_the_state_does(state: Path) -> None:
     async def main() -> None:
-        address = Address("127.0.0.1", 0)
-        async with answering(address, state, None, lambda: idle(0.0), ()) as server:
+        how = Answering(Address("127.0.0.1", 0), public_read=True)
+        async with answering(how, state, None, lambda: idle(0.0)) as server:
             url = f"http://{server.address}"
             for number in "12":
                 expected = lehr(number, "--state", str(state), "-o", "json")

@@ -19,7 +19,7 @@ from lehr.model.decision import Status, Verdict
 from lehr.model.reason import Reason
 from lehr.model.writes import LiftControl
 from lehr.query.run_state import idle
-from lehr.wiring.program import answering
+from lehr.wiring.program import Answering, answering
 from tests.integration.http.test_explanations_over_http import get
 from tests.unit.query.conftest import PARTITION, Shelf
 from tests.unit.query.test_explain_at import prune
@@ -102,8 +102,8 @@ def test_a_server_explains_the_past_as_well(shelf: Shelf, tmp_path: Path) -> Non
     expected = json.loads(why(tmp_path, "--at", rfc3339(1004.0), "-o", "json").stdout)
 
     async def main() -> None:
-        address = Address("127.0.0.1", 0)
-        async with answering(address, tmp_path, None, lambda: idle(0.0), ()) as server:
+        how = Answering(Address("127.0.0.1", 0), public_read=True)
+        async with answering(how, tmp_path, None, lambda: idle(0.0)) as server:
             at = quote(rfc3339(1004.0))
             assert await get(server, f"why?asset=a&at={at}", PARTITION) == expected
             found = await get(server, "why?asset=a&at=9999-01-01T00:00:00Z", PARTITION, 404)

@@ -32,7 +32,7 @@ from lehr.testing.conformance.store.subject import (
     governed,
     request,
 )
-from lehr.wiring.program import answering
+from lehr.wiring.program import Answering, answering
 from tests.integration.cli.test_rollout import SHOP, content, facts, publish
 from tests.integration.http.served import ROOT, Served, parsed, served
 
@@ -128,8 +128,8 @@ async def get(server: Running, target: str, partition: str = SHOP, status: int =
 
 def ask(state: Path, story: Callable[[Running], Awaitable[None]], run: RunState | None = None) -> None:
     async def main() -> None:
-        address = Address("127.0.0.1", 0)
-        async with answering(address, state, None, lambda: run or idle(0.0), ()) as server:
+        how = Answering(Address("127.0.0.1", 0), public_read=True)
+        async with answering(how, state, None, lambda: run or idle(0.0)) as server:
             await story(server)
 
     asyncio.run(main())
@@ -261,7 +261,9 @@ def test_pushes_under_way_have_their_progress_and_ended_ones_are_paged(tmp_path:
     run = RunState(active=True, now=NOW, progress={"o4": "2 of 3 replicas"})
 
     async def main() -> None:
-        async with answering(Address("127.0.0.1", 0), tmp_path, None, lambda: run, ()) as server:
+        async with answering(
+            Answering(Address("127.0.0.1", 0), public_read=True), tmp_path, None, lambda: run
+        ) as server:
             under_way = await get(server, "operations?open=true", PARTITION)
             assert [(item["id"], item["progress"]) for item in under_way["operations"]] == [
                 ("o4", "2 of 3 replicas")

@@ -25,7 +25,7 @@ from lehr.page.routes import static_paths
 from lehr.page.screens import SCREENS
 from lehr.query.run_state import idle
 from lehr.store.sqlite import SqliteStore
-from lehr.wiring.program import answering
+from lehr.wiring.program import Answering, answering
 from tests.integration.http.served import Answer, parsed
 from tests.integration.http.test_explanations_over_http import state
 from tests.unit.query.conftest import PARTITION, Shelf
@@ -51,7 +51,9 @@ def ask(folder: Path, *targets: str, headers: Sequence[str] = ()) -> list[Answer
         return answer
 
     async def main() -> list[Answer]:
-        async with answering(Address("127.0.0.1", 0), folder, None, lambda: idle(0.0), ()) as server:
+        async with answering(
+            Answering(Address("127.0.0.1", 0), public_read=True), folder, None, lambda: idle(0.0)
+        ) as server:
             return [await one(server.address.port, target) for target in targets]
 
     return asyncio.run(main())

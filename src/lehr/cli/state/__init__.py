@@ -12,6 +12,7 @@ from lehr.cli.lazy import Lazy, LazyGroup
     sections={
         "State folders": {
             "show": Lazy("lehr.cli.state.show:show", "Show the location and content of the state."),
+            "token": Lazy("lehr.cli.state.token:token", "Print the token for reading over HTTP."),
             "move": Lazy("lehr.cli.state.move:move", "Reattach the state after moving a workspace."),
         },
     },

@@ -25,6 +25,7 @@ _MEANING = {
     "commands": "marks of running commands",
     "control.sock": "socket on which `lehr run` accepts commands",
     "generate": "cached outputs of generators",
+    "http-token": "token for reading over HTTP",
     "lock": "lock of `lehr run`",
     "sources": "mirrors of the sources",
     "state.sqlite": "incarnations, controls, decisions and operations",

@@ -158,6 +158,7 @@ async def from_nothing(stage: HelloStage) -> None:
     )
     commit = await stage.make_site()
     began = await stage.start()
+    stage.show_page()
     await stage.published(commit)
     await stage.converged()
     await stage.served(HELLO)

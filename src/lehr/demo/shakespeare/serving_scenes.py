@@ -122,6 +122,7 @@ async def from_nothing(stage: ShakespeareStage) -> None:
     )
     commit = await stage.make_service()
     began = await stage.start()
+    stage.show_page()
     await stage.published(commit)
     await stage.converged()
     await stage.until("eu serves", lambda: stage.serving("eu", 3, "v1"))
