@@ -12,7 +12,8 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from urllib.parse import quote
+
+from playwright.sync_api import Page, sync_playwright
 
 from lehr.control.http_servers import token_for
 from lehr.http.access import new_ticket
@@ -49,18 +50,7 @@ payload:
       - {units: 1, soak_seconds: 600}
       - {}
 """
-CHROMIUM = (
-    "chromium",
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--hide-scrollbars",
-)
+ARGUMENTS = ("--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-background-networking")
 
 
 def run(*command: str, folder: Path) -> None:
@@ -119,6 +109,18 @@ def serving(shop: Path) -> Iterator[str]:
             process.wait(timeout=30)
 
 
+@contextlib.contextmanager
+def browser(address: str) -> Iterator[Page]:
+    """A page of a browser that the server at `address` admits."""
+    with sync_playwright() as started:
+        opened = started.chromium.launch(executable_path=shutil.which("chromium"), args=ARGUMENTS)
+        context = opened.new_context()
+        ticket = new_ticket(token_for(address), time.time())
+        context.request.get(f"{address}/sign-in", params={"ticket": ticket})
+        yield context.new_page()
+        opened.close()
+
+
 def main() -> None:
     """Write all screenshots."""
     if shutil.which("chromium") is None:
@@ -131,14 +133,13 @@ def main() -> None:
         fill(shop)
         with serving(shop) as address:
             hold(shop)
-            for name, (path, height) in SIZES.items():
-                target = IMAGES / f"{name}.png"
-                size = f"--window-size={WIDTH},{height}"
-                profile = f"--user-data-dir={folder}/profile"
-                link = f"{address}/sign-in?ticket={new_ticket(token_for(address), time.time())}"
-                link += f"&to={quote(f'/p/shop{path}')}"
-                run(*CHROMIUM, profile, size, f"--screenshot={target}", link, folder=shop)
-                print(target.relative_to(IMAGES.parents[1]))
+            with browser(address) as page:
+                for name, (path, height) in SIZES.items():
+                    target = IMAGES / f"{name}.png"
+                    page.set_viewport_size({"width": WIDTH, "height": height})
+                    page.goto(f"{address}/p/shop{path}")
+                    page.screenshot(path=target)
+                    print(target.relative_to(IMAGES.parents[1]))
 
 
 if __name__ == "__main__":
