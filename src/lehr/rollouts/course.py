@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -26,6 +27,8 @@ from lehr.model.evidence import (
     WentBack,
     Withdrawn,
 )
+
+Value = TypeVar("Value")
 
 _MOST_PASSED = 10
 """Contents of an asset that are remembered to have passed."""
@@ -155,9 +158,7 @@ def _moved(last: Rollout, fact: Fact, at: float) -> Rollout:
             cohorts = {**dict.fromkeys(fact.units, cohort), **last.cohorts}
             return replace(last, updated=updated, before=before, wave=fact.wave, cohorts=cohorts)
         case Withdrawn():
-            updated = {unit: since for unit, since in last.updated.items() if unit not in fact.units}
-            cohorts = {unit: cohort for unit, cohort in last.cohorts.items() if unit not in fact.units}
-            return replace(last, updated=updated, cohorts=cohorts)
+            return _withdrawn(last, frozenset(fact.units))
         case Looked():
             return replace(last, looks={**last.looks, **fact.units}, looked_at=at)
         case Counted():
@@ -175,6 +176,22 @@ def _moved(last: Rollout, fact: Fact, at: float) -> Rollout:
             return replace(last, forecast=fact)
         case _:
             return last
+
+
+def _withdrawn(last: Rollout, units: frozenset[str]) -> Rollout:
+    """Nothing that is known of these units counts for their next release: its pushes come later."""
+
+    def rest(known: Mapping[str, Value]) -> dict[str, Value]:
+        return {unit: value for unit, value in known.items() if unit not in units}
+
+    return replace(
+        last,
+        updated=rest(last.updated),
+        cohorts=rest(last.cohorts),
+        looks=rest(last.looks),
+        validated=rest(last.validated),
+        promoted=last.promoted - units,
+    )
 
 
 def _commanded(last: Rollout, told: Commanded, at: float) -> Rollout:

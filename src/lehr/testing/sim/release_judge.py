@@ -18,8 +18,8 @@ _NOT_CONTENT = ("lehr.AffectedClusters", "lehr.DependsOn", "lehr.Labels", "lehr.
 
 Assets = Callable[[int], Mapping[str, Asset]]
 
-_NOTICED_SECONDS = 30.0
-"""After so long, the Enforcer has noticed releases even without a notification."""
+_NOTICED_SECONDS = 90.0
+"""So long after a write of releases begins, which may take a while, the Enforcer has noticed it."""
 
 
 class ReleaseJudge:
@@ -103,7 +103,7 @@ class ReleaseJudge:
 
     def knows_release(self, id: str, release: str | None) -> bool:
         """Whether a turn under `release` knew of the one that counts; a turn may begin just before it."""
-        return all(item.id == release for item in self.history(id)[-1:])
+        return next((item.id for item in self.history(id)[-1:]), None) == release
 
     def base(self, id: str) -> int:
         """The incarnation whose content a governed asset may have; 0 if it may have none."""
@@ -132,7 +132,10 @@ class ReleaseJudge:
     def decided(self, decision: Decision) -> None:
         """I10: a turn that knows of the last release has no content beyond it."""
         id = decision.asset
-        known = bool(self._of.get(id)) and self._written_at + _NOTICED_SECONDS < decision.at
+        noticed = self._written_at + _NOTICED_SECONDS < decision.at
+        known = bool(self._of.get(id)) and (
+            noticed or self.knows_release(id, decision.evidence.get("release"))
+        )
         if known and self.governs(id):
             allowed = self.content(id, self._last_with(id, decision.governing))
             if decision.content > allowed:
