@@ -183,8 +183,10 @@ class LivenessChecker:
             self._stalled[decision.asset] = decision.diff.digest(), content, decision.goal
 
     def _pauses(self, operation: Operation) -> None:
-        """I9: a failing push is tried ever less often."""
+        """I9: a failing push is tried ever less often. A push of other content in between starts over."""
         key = (operation.asset, operation.content_digest, str(operation.goal))
+        for other in [other for other in self._failures if other[0] == operation.asset and other != key]:
+            del self._failures[other]
         times = self._failures[key]
         if not times:
             return
