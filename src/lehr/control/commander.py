@@ -248,6 +248,7 @@ class Commander:
                 f"no asset is selected by {request.selector}", code="CTL108", fix="see `lehr get assets`"
             )
         assets = await self._reading.run(self._last, ids)
+        departed = await self._reading.run(self._departed, ids)
         released: tuple[AssetId, ...] = ()
 
         async def write(governance: Governance) -> WriteReleases:
@@ -257,6 +258,7 @@ class Commander:
                 request.selector,
                 assets,
                 governance,
+                departed=departed,
                 actor=actor,
                 reason=request.reason,
                 now=now,
@@ -290,6 +292,10 @@ class Commander:
         keys = (AssetKey(self._partition, id) for id in ids)
         found = (self._store.intent.last(key) for key in keys)
         return [last[0] for last in found if last is not None]
+
+    def _departed(self, ids: Sequence[AssetId]) -> frozenset[AssetId]:
+        """Those of them that the newest incarnation does not have."""
+        return frozenset(ids) - {head.id for head in self._store.intent.heads(self._partition, ids)}
 
     def _course_of(self, policy: AssetId) -> Course:
         return read_courses(self._store.records, self._partition).of(policy)

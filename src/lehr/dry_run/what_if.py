@@ -255,12 +255,19 @@ class WhatIf:
             self._asset.id,
             [self._asset],
             self._governance,
+            departed=self._departed(),
             actor=SUPPOSED,
             reason=SUPPOSED,
             now=self._now,
             identifier=lambda: SUPPOSED,
         )
         return [Released(item.asset, item) for item in releases]
+
+    def _departed(self) -> frozenset[AssetId]:
+        """The asset, if the newest incarnation does not have it."""
+        id = self._asset.id
+        there = any(self._runtime.store.intent.heads(self._runtime.partition, (id,)))
+        return frozenset() if there else frozenset((id,))
 
     def _rolled_out(self, given: frozenset[Supposition], controls: Sequence[Control]) -> Sequence[Released]:
         commands = [(OF_ROLLOUTS[item.verb], item.of) for item in sorted(given) if item.verb in OF_ROLLOUTS]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from lehr.base.errors import LehrError
 from lehr.enforce.governance import Governance
-from lehr.model.asset import Asset
+from lehr.model.asset import Asset, AssetId
 from lehr.model.release import Release, ReleaseBasis, ReleaseKind
 from lehr.rollouts.commands import require_reason
 
@@ -16,6 +16,7 @@ def to_intent(
     assets: Sequence[Asset],
     governance: Governance,
     *,
+    departed: Collection[AssetId] = (),
     actor: str,
     reason: str,
     now: float,
@@ -25,6 +26,8 @@ def to_intent(
 
     Args:
         selector: as it was written; `assets`: those that it selects, as intent last had them.
+        departed: those of them that intent no longer has. No rollout includes them, so only a person can
+            release what they were last asked for, such as their turndown.
         identifier: makes ids of releases, each greater than the one before.
 
     Raises:
@@ -32,7 +35,7 @@ def to_intent(
     """
     require_reason(reason)
     for asset in assets:
-        policy = governance.policies.of(asset)
+        policy = None if asset.id in departed else governance.policies.of(asset)
         if policy is not None and not governance.releases.frees(asset.id):
             raise LehrError(
                 f"a rollout policy governs {asset.id}",
@@ -40,7 +43,8 @@ def to_intent(
                 why=f"{policy.id} selects it",
                 fix=f"see `lehr rollout show {policy.id}`; or change what the policy selects",
             )
-    held = [asset.id for asset in assets if governance.releases.of(asset.id) is not None]
+    governed = {asset.id: governance.policies.of(asset) is not None for asset in assets}
+    held = [id for id, is_governed in governed.items() if governance.releases.of(id, is_governed) is not None]
     if not held:
         why = "they follow intent already"
         raise LehrError(f"no release holds an asset of {selector}", code="CTL147", why=why)
