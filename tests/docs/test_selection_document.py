@@ -123,4 +123,4 @@ def test_every_cause_is_in_the_reference() -> None:
 def test_the_example_is_shown_as_it_answers() -> None:
     """`tests/integration/examples` asks it; here, that both show the same program and address."""
     assert "examples/target-selection/select.pl 9000 &" in PAGE
-    assert "`http://HOST:8470/v1/select`" in PAGE
+    assert "`https://HOST/v1/select`" in PAGE

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Literal
@@ -104,6 +105,13 @@ def _named_urls(_ctx: click.Context, _option: click.Parameter, given: tuple[str,
     help="Address of a target selection that rollout policies refer to by NAME. Can be repeated.",
 )
 @click.option(
+    "--selection-token",
+    "selection_tokens",
+    multiple=True,
+    metavar="NAME=FILE",
+    help="File with the token of the target selection NAME, sent with each question. Can be repeated.",
+)
+@click.option(
     "--prune-older-than",
     "retain_seconds",
     callback=_age,
@@ -138,6 +146,7 @@ def run(
     hook_secret: Path | None,
     metrics: Path | None,
     selections: dict[str, str],
+    selection_tokens: tuple[str, ...],
     retain_seconds: float,
     retain: int,
     verbose: bool,
@@ -193,6 +202,7 @@ def run(
         signed_by=signed_by,
         metrics=metrics,
         selections=selections,
+        selection_tokens=_token_files(selection_tokens, selections),
         exact=once,
         only=only,
         retain=retain,
@@ -203,6 +213,26 @@ def run(
         if once:
             run_until_ended(lambda ended: run_once(ended, deployment, timeout), hangup=hangup)
         run_until_ended(lambda ended: run_on(ended, deployment, http, hangup), hangup=hangup)
+
+
+def _token_files(given: tuple[str, ...], addresses: Mapping[str, str]) -> dict[str, Path]:
+    """Files of tokens by the names of selections. They are checked before anything starts.
+
+    Raises:
+        UsageError: one belongs to no address.
+        LehrError: one cannot be read, or would be sent without encryption.
+    """
+    from lehr.wiring.selection_services import selection_service, token_in
+
+    found = {}
+    for item in given:
+        name, equals, file = item.partition("=")
+        if not equals or name not in addresses:
+            raise click.UsageError(f"--selection-token {item} needs --selection {name or 'NAME'}=URL.")
+        found[name] = Path(file).absolute()
+        selection_service(addresses[name], token=found[name])
+        token_in(found[name])
+    return found
 
 
 def _arguments(once: bool, location: str | None, selector: str | None) -> tuple[str, Selector | None]:

@@ -13,6 +13,7 @@ from lehr.cli.output import output_option, show_document
 
 if TYPE_CHECKING:
     from lehr.rollouts import Selection
+    from lehr.sdk.target_selection import SelectionService
 
 
 @command("select")
@@ -22,8 +23,13 @@ if TYPE_CHECKING:
     metavar="URL|NAME",
     help="Ask the program at this URL, or the selection of this name in an installed package.",
 )
+@click.option(
+    "--token-file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="File with the token that the program at URL asks for.",
+)
 @output_option("text", "json")
-def select(question: Path, service: str | None, form: str) -> None:
+def select(question: Path, service: str | None, token_file: Path | None, form: str) -> None:
     """Show which units a rollout would update now, and why not the others.
 
     FILE, or - for stdin, holds a target selection (its waves, order and limits) and the units as they are.
@@ -42,13 +48,16 @@ def select(question: Path, service: str | None, form: str) -> None:
     Exits with 2 if the file cannot be used, and with 1 if the answer of a service is refused.
     """
     from lehr.base.clock import SystemClock
+    from lehr.wiring.selection_services import selection_service
 
     now = SystemClock().now()
     name, content = _content(question)
+    if token_file is not None and (service is None or "://" not in service):
+        raise click.UsageError("--token-file requires --service URL.")
     if service is None:
         found, now = _selected(name, content, now, form)
     else:
-        found, now = _asked(service, name, content, now, form)
+        found, now = _asked(selection_service(service, token=token_file), name, content, now, form)
     if form == "json":
         import msgspec
 
@@ -69,13 +78,14 @@ def _selected(name: str, content: bytes, now: float, form: str) -> tuple[Selecti
     return selected(question.selection, question.units, now), now
 
 
-def _asked(service: str, name: str, content: bytes, now: float, form: str) -> tuple[Selection, float]:
+def _asked(
+    service: SelectionService, name: str, content: bytes, now: float, form: str
+) -> tuple[Selection, float]:
     import asyncio
 
     from lehr.cli.diagnostics import refuse_file
     from lehr.cli.selection_file import read_service_question
     from lehr.rollouts.services import ask, question_of
-    from lehr.wiring.selection_services import selection_service
 
     given, problems = read_service_question(name, content)
     if given is None:
@@ -83,7 +93,7 @@ def _asked(service: str, name: str, content: bytes, now: float, form: str) -> tu
     now = now if given.now is None else given.now
     limits = given.limits
     question = question_of(given.units, now, at_most=limits.at_most, new=limits.new, settings=given.settings)
-    asked = asyncio.run(ask(selection_service(service), question))
+    asked = asyncio.run(ask(service, question))
     if asked.refused is not None:
         raise asked.refused
     return asked.selection, now

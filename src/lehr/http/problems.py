@@ -124,14 +124,14 @@ def unauthorized(*, sent: bool) -> Problem:
         why,
         "in a browser, use the link of `lehr open`; elsewhere, set LEHR_TOKEN to what `lehr state token` "
         "prints on the machine of the server",
-        error="HTP131",
+        error="HTP138",
     )
 
 
 def ticket_refused() -> Problem:
     """The problem of a link that does not open the page."""
     why = "it was used already, or is more than five minutes old, or is not complete"
-    return problem("Unauthorized", "this link no longer works", why, "run `lehr open` again", error="HTP132")
+    return problem("Unauthorized", "this link no longer works", why, "run `lehr open` again", error="HTP139")
 
 
 def encoded(found: Problem) -> bytes:

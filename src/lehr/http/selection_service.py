@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ipaddress
 import re
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Mapping
 from urllib.parse import urlsplit
 
 import h11
@@ -32,11 +33,15 @@ class HttpSelectionService:
     Redirects are not followed: the address is a decision of the person who configured it.
     """
 
-    def __init__(self, url: str, seconds: float = SECONDS) -> None:
+    def __init__(self, url: str, seconds: float = SECONDS, token: Callable[[], str] | None = None) -> None:
         """`url` receives questions (`http://127.0.0.1:9000/select`); each has `seconds` for its answer.
 
+        Args:
+            token: reads what is sent as `Authorization: Bearer` with each question; None for nothing. May
+                raise `LehrError`.
+
         Raises:
-            LehrError: it is not such a URL.
+            LehrError: it is not such a URL, or the token would leave this machine without encryption.
         """
         try:
             place = urlsplit(url)
@@ -51,7 +56,15 @@ class HttpSelectionService:
                 code="HTP135",
                 fix="use a URL such as http://127.0.0.1:9000/select, without a user name or password",
             )
+        if token is not None and place.scheme == "http" and not _is_loopback(place.hostname):
+            raise LehrError(
+                f"the token for {url} would be sent without encryption",
+                code="HTP140",
+                why="its address is not on this machine, and is not https",
+                fix="use the https address of the service",
+            )
         self.name = url
+        self._token = token
         self._host = place.hostname
         self._netloc = place.netloc
         self._port = port or (443 if place.scheme == "https" else 80)
@@ -60,9 +73,10 @@ class HttpSelectionService:
         self._seconds = seconds
 
     async def ask(self, question: bytes) -> bytes:
+        headers = {} if self._token is None else {"authorization": f"Bearer {self._token()}"}
         try:
             async with asyncio.timeout(self._seconds), self._connected() as (reader, writer):
-                return await self._asked(reader, writer, question)
+                return await self._asked(reader, writer, question, headers)
         except TimeoutError as error:
             raise RefusedAnswerError(
                 "the selection service did not answer in time",
@@ -94,7 +108,11 @@ class HttpSelectionService:
             writer.transport.abort()  # a normal close waits for the other side
 
     async def _asked(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, question: bytes
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        question: bytes,
+        more: Mapping[str, str],
     ) -> bytes:
         state = h11.Connection(h11.CLIENT, max_incomplete_event_size=_HEAD_BYTES)
         headers = {
@@ -105,6 +123,7 @@ class HttpSelectionService:
             "content-type": "application/json",
             "content-length": str(len(question)),
             "user-agent": f"lehr/{__version__}",
+            **more,
         }
         request = h11.Request(method="POST", target=self._target, headers=list(headers.items()))
         for event in (request, h11.Data(data=question), h11.EndOfMessage()):
@@ -115,6 +134,13 @@ class HttpSelectionService:
         finally:
             sending.cancel()
             await asyncio.gather(sending, return_exceptions=True)
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 async def _received(state: h11.Connection, reader: asyncio.StreamReader) -> bytes:

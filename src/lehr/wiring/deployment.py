@@ -29,6 +29,7 @@ class Deployment(msgspec.Struct, frozen=True, kw_only=True):
             signature. It is not intent: anyone who may change intent could change it.
         metrics: file that configures sources of metrics; None for none. It refers to credentials.
         selections: addresses of target selections, by the names that policies use.
+        selection_tokens: files of the tokens for some of these, by the same names.
         retain, retain_seconds: newest incarnations, and age of what a run does not prune; 0 seconds to prune
             nothing.
     """
@@ -44,6 +45,7 @@ class Deployment(msgspec.Struct, frozen=True, kw_only=True):
     signed_by: Path | None = None
     metrics: Path | None = None
     selections: dict[str, str] = {}
+    selection_tokens: dict[str, Path] = {}
     retain: int = 1000
     retain_seconds: float = 90 * 86_400.0
     exact: bool = False

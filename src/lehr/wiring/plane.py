@@ -68,7 +68,7 @@ def parts(deployment: Deployment, store_address: str | None = None) -> Parts:
         only=deployment.only,
         metrics=metrics,
         close_metrics=metrics.close,
-        selections=selections(deployment.selections),
+        selections=selections(deployment.selections, deployment.selection_tokens),
         calendars=calendars,
     )
 

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from lehr.base.blocking import Blocking
     from lehr.sdk.target_selection import Selections, SelectionService, TargetSelector
 
 
-def selections(addresses: Mapping[str, str]) -> Selections:
-    """Selections at `addresses` by their names, and those of installed packages; each is made once."""
+def selections(addresses: Mapping[str, str], tokens: Mapping[str, Path] | None = None) -> Selections:
+    """Selections at `addresses` by their names, and those of installed packages; each is made once.
+
+    Args:
+        tokens: files of the tokens that some of those at addresses ask for.
+    """
     known: dict[str, SelectionService] = {}
 
     def service(name: str) -> SelectionService:
@@ -26,17 +32,20 @@ def selections(addresses: Mapping[str, str]) -> Selections:
                     code="WIR107",
                     fix=f"name it in the policy, and start `lehr run` with --selection NAME={name}",
                 )
-            known[name] = selection_service(addresses.get(name, name))
+            known[name] = selection_service(addresses.get(name, name), token=(tokens or {}).get(name))
         return known[name]
 
     return service
 
 
-def selection_service(name: str, seconds: float = 10.0) -> SelectionService:
+def selection_service(name: str, seconds: float = 10.0, token: Path | None = None) -> SelectionService:
     """The service at a URL, or that of an installed package by the name of its entry point.
 
+    Args:
+        token: file of the token for one at a URL, read for each question; None if it asks for none.
+
     Raises:
-        LehrError: there is none.
+        LehrError: there is none, or the token would be sent without encryption.
         StalledError: that of the package cannot be used.
     """
     from lehr.base.blocking import Threads
@@ -47,7 +56,7 @@ def selection_service(name: str, seconds: float = 10.0) -> SelectionService:
     if "://" in name:
         from lehr.http.selection_service import HttpSelectionService
 
-        return HttpSelectionService(name, seconds)
+        return HttpSelectionService(name, seconds, None if token is None else partial(token_in, token))
     entries = {entry.name: entry for entry in installed("lehr.target_selections")}
     if name not in entries:
         known = ", ".join(entries) or "none"
@@ -61,6 +70,25 @@ def selection_service(name: str, seconds: float = 10.0) -> SelectionService:
         if not isinstance(selector, TargetSelector):
             raise TypeError(f"it returned a {type(selector).__name__}, not a TargetSelector")
     return InstalledSelection(name, selector, Threads(f"selection {name}", 1), seconds)
+
+
+def token_in(file: Path) -> str:
+    """The token in a file.
+
+    Raises:
+        LehrError: it cannot be read, or is not one line.
+    """
+    from lehr.base.errors import LehrError, raised_as
+
+    fix = "write the token into it, on one line"
+    what, failures = f"the token in {file} cannot be read", (OSError, UnicodeDecodeError)
+    with raised_as(LehrError, what, code="WIR108", fix=fix, on=failures):
+        found = file.read_text().strip()
+    if not found or not found.isascii() or not found.isprintable():
+        raise LehrError(
+            f"{file} contains no token", code="WIR109", why="a token is one line of text", fix=fix
+        )
+    return found
 
 
 class InstalledSelection:

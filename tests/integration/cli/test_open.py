@@ -118,7 +118,7 @@ def test_a_server_elsewhere_is_asked_before_anything_is_opened(
     monkeypatch.setenv("LEHR_TOKEN", "other")
     refused = open_("--server", url).exception
     assert isinstance(refused, LehrError)
-    assert refused.code == "HTP131"
+    assert refused.code == "HTP138"
 
 
 def test_the_token_is_printed_for_programs(folder: Path, url: str) -> None:

@@ -67,7 +67,7 @@ def test_without_the_token_no_path_answers(tmp_path: Path) -> None:
                     answer = await asked(server, path.replace("{partition}", PARTITION), method)
                     assert answer.status == 401, (method, path)
             answer = await asked(server, SELECT_PATH, "POST", content_type="application/json")
-            assert (answer.status, answer.json["error"]) == (401, "HTP131")
+            assert (answer.status, answer.json["error"]) == (401, "HTP138")
             assert "lehr state token" in answer.json["fix"]
 
     asyncio.run(main())

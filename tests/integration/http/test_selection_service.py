@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +14,7 @@ from lehr.base.errors import LehrError
 from lehr.http.selection_service import HttpSelectionService
 from lehr.rollouts.services import Asked, ask, question_of
 from lehr.rollouts.units import Unit
+from lehr.wiring.selection_services import selection_service
 
 QUESTION = question_of([Unit(id=id) for id in "abc"], 1000.0, at_most=1)
 HOUR = 3600.0
@@ -201,3 +203,64 @@ def test_what_is_not_the_url_of_a_service_is_refused(url: str) -> None:
     with pytest.raises(LehrError) as caught:
         HttpSelectionService(url)
     assert caught.value.code == "HTP135"
+
+
+# --- its token -----------------------------------------------------------------------------
+
+
+def test_the_token_is_read_for_each_question_and_sent(tmp_path: Path) -> None:
+    heads: list[str] = []
+    file = tmp_path / "token"
+
+    async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        heads.append((await question_in(reader))[0])
+        writer.write(answering('{"update": ["b"]}'))
+        await writer.drain()
+
+    async def main() -> None:
+        async with service_of(handler) as url:
+            service = selection_service(url, token=file)
+            for token in ("one", "two"):
+                file.write_text(f"{token}\n")
+                assert (await ask(service, QUESTION)).refused is None
+
+    asyncio.run(main())
+    sent = [line for head in heads for line in head.splitlines() if line.lower().startswith("authorization")]
+    assert [line.partition(": ")[2] for line in sent] == ["Bearer one", "Bearer two"]
+
+
+@pytest.mark.parametrize(("content", "code"), [(None, "WIR108"), ("", "WIR109"), ("a\nb", "WIR109")])
+def test_a_token_that_is_not_there_asks_nothing(tmp_path: Path, content: str | None, code: str) -> None:
+    file = tmp_path / "token"
+    if content is not None:
+        file.write_text(content)
+
+    async def handler(_reader: asyncio.StreamReader, _writer: asyncio.StreamWriter) -> None:
+        raise AssertionError
+
+    async def main() -> Asked:
+        async with service_of(handler) as url:
+            return await ask(selection_service(url, token=file), QUESTION)
+
+    refused = asyncio.run(main()).refused
+    assert refused is not None
+    assert refused.code == code
+
+
+@pytest.mark.parametrize(
+    ("url", "refused"),
+    [
+        ("http://127.0.0.1:9/", False),
+        ("http://[::1]:9/", False),
+        ("http://localhost:9/", False),
+        ("https://select.example.org/", False),
+        ("http://select.example.org/", True),
+        ("http://192.0.2.1/", True),
+    ],
+)
+def test_a_token_leaves_this_machine_only_encrypted(tmp_path: Path, url: str, refused: bool) -> None:
+    if refused:
+        with pytest.raises(LehrError, match="without encryption"):
+            selection_service(url, token=tmp_path / "token")
+    else:
+        selection_service(url, token=tmp_path / "token")
