@@ -12,7 +12,7 @@ from lehr.model.asset import AssetId
 from lehr.model.evidence import RolloutCommand
 from lehr.rollouts.course import Course, Rollout
 from lehr.rollouts.members import Member, units_of
-from lehr.rollouts.plan import Step
+from lehr.rollouts.plan import EARLIER_PUSHES, Step
 from lehr.rollouts.services import UNANSWERED
 from lehr.rollouts.taking_part import taking_part_in
 
@@ -60,7 +60,7 @@ def state_of(running: Rollout, step: Step) -> RolloutState:
         return RolloutState.RUNNING
     if running.paused is not None:
         return RolloutState.PAUSED
-    goes_on = step.hold in ("", UNANSWERED) or step.opens_in is not None
+    goes_on = step.hold in ("", UNANSWERED, EARLIER_PUSHES) or step.opens_in is not None
     return RolloutState.RUNNING if goes_on else RolloutState.HOLDING
 
 

@@ -39,6 +39,9 @@ from lehr.rollouts.units import Unit
 from lehr.rollouts.verdicts import Verdicts
 from lehr.sdk.target_selection import SelectionQuestion
 
+EARLIER_PUSHES = "pushes that began before the policy came into force are still under way"
+"""A hold that ends without a person."""
+
 BASELINES_AT_ONCE = 1000
 """So many assets are released at most to what they have in one step."""
 
@@ -119,7 +122,7 @@ def plan(
     if free:
         return Step(grants=tuple(Grant(item.id, item.applied_at, ReleaseKind.BASELINE) for item in free))
     if unknown:
-        return Step(hold="pushes that began before the policy came into force are still under way")
+        return Step(hold=EARLIER_PUSHES)
     running, emergency = course.running, emergency_of(policy, course, newest, now)
     if running is None and emergency is not None:
         return _begin_at_once(emergency, members, new_id)

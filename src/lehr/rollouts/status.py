@@ -22,7 +22,7 @@ from lehr.rollouts.lanes import Lane, lanes_of
 from lehr.rollouts.looking import looked
 from lehr.rollouts.members import Member, units_of
 from lehr.rollouts.past import PastRollout
-from lehr.rollouts.plan import Step, plan
+from lehr.rollouts.plan import EARLIER_PUSHES, Step, plan
 from lehr.rollouts.policy import Policy
 from lehr.rollouts.selection import Selection
 from lehr.rollouts.services import UNANSWERED
@@ -363,6 +363,8 @@ def _waiting(policy: Policy, running: Rollout, units: Sequence[UnitStatus], step
 
 def _first(step: Step) -> str:
     """The next step of `lehr run`, if it comes before any further unit is updated; else empty."""
+    if step.hold == EARLIER_PUSHES:
+        return step.hold
     ends = next((fact for fact in step.facts if isinstance(fact, Ended)), None)
     if ends is not None:
         return f"`lehr run`, which ends the rollout: {ends.why or ends.how}"

@@ -223,3 +223,15 @@ def test_a_rollout_that_newer_content_supersedes_says_that_it_ends() -> None:
     waiting = [unit for unit in found.units if unit.state is UnitState.WAITING]
     assert [unit.id for unit in waiting] == ["b"]
     assert waiting[0].why == found.waits_for
+
+
+def test_pushes_from_before_the_policy_are_waited_for_and_no_person_is() -> None:
+    joins = member("b", released=None, known=False, busy=True)
+    found = status(*BEGUN, *GOOD, members=(member("a", has=NEW), joins, member("c")))
+    assert found.state is RolloutState.RUNNING
+    assert found.waits_for == "pushes that began before the policy came into force are still under way"
+    assert found.unblock == ""
+    assert {unit.id: unit.why for unit in found.units if unit.state is UnitState.WAITING} == {
+        "b": found.waits_for,
+        "c": found.waits_for,
+    }
