@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from lehr.http.problems import ProblemError
 from lehr.page.api import InPartition
+from lehr.page.asset_screens import read_asset, read_graph
 from lehr.page.rollout_screens import read_canary, read_forecast, read_rollout
 
 Asked = Mapping[str, str]
@@ -105,16 +105,6 @@ async def _standings(api: InPartition, ids: Sequence[str]) -> dict[str, Any]:
     }
 
 
-async def _asset(api: InPartition, asked: Asked) -> Shown:
-    id = asked["id"]
-    why = await api.get("why", asset=id, at=asked.get("at"))
-    try:
-        asset = await api.get("asset", id=id)
-    except ProblemError:
-        asset = None  # it has left intent
-    return {"id": id, "why": why, "asset": asset, "at_asked": asked.get("at", "")}
-
-
 async def _causes(api: InPartition, asked: Asked) -> Shown:
     return {"causes": await api.get("causes", examples=20, limit=50, cursor=asked.get("cursor"))}
 
@@ -154,7 +144,8 @@ SCREENS: tuple[Screen, ...] = (
     Screen("overview", "", _overview, title="Overview"),
     Screen("causes", "/causes", _causes, frozenset({"cursor"}), "Causes"),
     Screen("assets", "/assets", _assets, frozenset({"filter", "types", "selector", "cursor"}), "Assets"),
-    Screen("asset", "/assets/{id}", _asset, frozenset({"at"}), under="assets"),
+    Screen("asset", "/assets/{id}", read_asset, frozenset({"at"}), under="assets"),
+    Screen("graph", "/graph/{id}", read_graph, frozenset({"hops"}), under="assets"),
     Screen("rollouts", "/rollouts", _rollouts, title="Rollouts"),
     Screen("rollout", "/rollouts/{id}", read_rollout, under="rollouts"),
     Screen("canary", "/canary/{id}", read_canary, under="rollouts"),

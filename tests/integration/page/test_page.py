@@ -14,13 +14,17 @@ from urllib.parse import quote
 
 import pytest
 
+from lehr.base.digest import Digest
 from lehr.http.server import Address
+from lehr.model.asset import AssetId
 from lehr.model.control import AuditEntry, Control, ControlKind
 from lehr.model.decision import Status, Verdict
 from lehr.model.diff import Change, Diff
+from lehr.model.incarnation import Candidate, SourceRevision
 from lehr.model.reason import Reason
 from lehr.model.selector import parse_selector
-from lehr.model.writes import Audit, SetControl
+from lehr.model.types import Mention
+from lehr.model.writes import Audit, Publish, SetControl
 from lehr.page.routes import static_paths
 from lehr.page.screens import SCREENS
 from lehr.query.run_state import idle
@@ -179,6 +183,52 @@ def test_the_list_of_assets_shows_a_full_page_with_the_status_of_each(full: Path
     assert shape(answer).text.count("Waiting") == 100
 
 
+# --- neighbourhoods -----------------------------------------------------------------------
+
+
+@pytest.fixture
+def connected(tmp_path: Path) -> Path:
+    """shop/web depends on db; 150 others refer to db; all have long ids."""
+    tmp_path.chmod(0o700)
+    shelf = Shelf(tmp_path / "state.sqlite")
+    others = [f"other-{number:03}/{noise(number, 32)}" for number in range(150)]
+    targets = {WEB: [DB], **{id: [DB] for id in others}}
+    assets = [shelf.asset(DB), *(shelf.asset(id, DependsOn={"assets": on}) for id, on in targets.items())]
+    candidate = Candidate(
+        PARTITION, 0, (SourceRevision("git:/intent#main", "c0ffee"),), Digest("g"), tuple(assets), ()
+    )
+    mentions: dict[AssetId, tuple[Mention, ...]] = {
+        AssetId(id): (Mention("/addons/lehr.DependsOn/assets/0", AssetId(DB), ()),) for id in targets
+    }
+    shelf.store.commit([Publish(candidate, mentions, (), shelf.tick())])
+    shelf.decide(WEB, Status.WAITING, Reason.DEPENDENCY_DIFFERS, f"{DB} differs")
+    shelf.close()
+    return tmp_path
+
+
+WEB, DB = "shop/web/" + "w" * 60, "shop/database/" + "d" * 60
+
+
+def test_a_neighbourhood_is_a_picture_of_links_and_a_table(connected: Path) -> None:
+    [asset, near] = ask(connected, f"/p/shop/assets/{WEB}", f"/p/shop/graph/{WEB}")
+    assert f"/p/shop/graph/{WEB}" in shape(asset).links
+    found = shape(near)
+    assert found.links.count(f"/p/shop/assets/{DB}") == 2
+    assert f"/p/shop/graph/{DB}?hops=1" in found.links
+    text = " ".join(found.text.split())
+    assert "1 asset around" in text
+    assert f"{WEB} depends on {DB} (/addons/lehr.DependsOn/assets/0" in text
+    assert "▲ Waiting" in text
+    assert "shop/datab…" in text
+
+
+def test_a_neighbourhood_of_many_is_cut_and_small_once_compressed(connected: Path) -> None:
+    target = f"/p/shop/graph/{WEB}?hops=2"
+    [plain, packed] = [*ask(connected, target), *ask(connected, target, headers=GZIP)]
+    assert "only the nearest 100 are shown" in shape(plain).text
+    assert len(packed.content) < MOST_BYTES
+
+
 # --- sizes --------------------------------------------------------------------------------
 
 
@@ -240,6 +290,9 @@ def test_only_browsers_that_ask_for_it_get_compressed_content(state: Path) -> No
         ("/p/shop/assets?cursor=x", 400, "cursor"),
         ("/p/shop/assets/c?at=soon", 400, "not a valid time"),
         ("/p/shop/compare?from=77", 404, "there is no incarnation shop@77"),
+        ("/p/shop/graph/none", 404, "has no asset none"),
+        ("/p/shop/graph/c?hops=6", 400, "hops"),
+        ("/p/shop/graph/c?hops=many", 400, "hops"),
         ("/p/shop/rollouts/none", 404, "there is no rollout policy none"),
     ],
 )

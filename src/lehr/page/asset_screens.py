@@ -1,0 +1,32 @@
+"""The screens of one asset: why it has its status, and the assets around it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from lehr.http.problems import ProblemError
+from lehr.page.api import InPartition
+from lehr.page.graph_view import MOST_LISTED, NODE_HEIGHT, NODE_WIDTH, graph_view
+
+
+async def read_asset(api: InPartition, asked: Mapping[str, str]) -> dict[str, Any]:
+    """Why an asset has its status, now or at a time."""
+    id = asked["id"]
+    why = await api.get("why", asset=id, at=asked.get("at"))
+    try:
+        asset = await api.get("asset", id=id)
+    except ProblemError:
+        asset = None  # it has left intent
+    return {"id": id, "why": why, "asset": asset, "at_asked": asked.get("at", "")}
+
+
+async def read_graph(api: InPartition, asked: Mapping[str, str]) -> dict[str, Any]:
+    """The assets around one."""
+    answer = await api.get("graph", around=asked["id"], hops=asked.get("hops"))
+    return {
+        "shown": graph_view(answer),
+        "node_width": NODE_WIDTH,
+        "node_height": NODE_HEIGHT,
+        "most_listed": MOST_LISTED,
+    }
