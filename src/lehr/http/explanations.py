@@ -23,8 +23,10 @@ from lehr.http.questions import (
     Question,
     Representation,
 )
+from lehr.model.asset import AssetId
 from lehr.model.provenance import Commit
 from lehr.model.reason import Reason
+from lehr.query.asset_rows import known_asset
 from lehr.query.cause_reader import read_root_causes
 from lehr.query.causes import Cause, cause_order
 from lehr.query.explain import explain
@@ -109,6 +111,7 @@ def _replay(question: Question, asked: OfReplay) -> Representation:
 class OfCauses(OfPartition, frozen=True):
     """Which page, and how much of each cause."""
 
+    of: Annotated[str, Meta(description="Only the cause that this asset counts under.", max_length=200)] = ""
     examples: Annotated[int, Meta(description="Assets to name for each cause.", ge=0, le=1000)] = 5
     limit: PageLimit = 100
     cursor: CursorText = ""
@@ -118,7 +121,8 @@ class CausePage(msgspec.Struct, frozen=True):
     """Root causes, the one with most assets first.
 
     Attributes:
-        count: assets that are not converged, or wait for a release; each counts under one cause.
+        count: assets that are not converged, or wait for a release; each counts under one cause. Of the
+            asset's own cause only, if that is asked for.
         total: number of causes.
         cursor: where the next page begins; empty if this is the last. Causes may change between two pages.
     """
@@ -141,7 +145,11 @@ def _causes(question: Question, asked: OfCauses) -> Representation:
     after = continued(asked.cursor, "causes", reading.partition)
 
     def make() -> CausePage:
-        found = read_root_causes(reading, most=asked.examples)
+        of = AssetId(asked.of) if asked.of else None
+        found = read_root_causes(reading, most=asked.examples, of=of)
+        if of is not None and not found.causes:
+            with meaning("NotFound"):
+                known_asset(reading, of)
         ahead = [cause for cause in found.causes if after is None or cause_order(cause) > after]
         shown = ahead[: asked.limit]
         more = len(ahead) > len(shown)

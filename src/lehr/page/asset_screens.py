@@ -8,6 +8,10 @@ from typing import Any
 from lehr.http.problems import ProblemError
 from lehr.page.api import InPartition
 from lehr.page.graph_view import MOST_LISTED, NODE_HEIGHT, NODE_WIDTH, graph_view
+from lehr.page.rendering import tone
+
+_OTHERS = 8
+_SETTLED = ("good", "quiet")
 
 
 async def read_asset(api: InPartition, asked: Mapping[str, str]) -> dict[str, Any]:
@@ -18,7 +22,23 @@ async def read_asset(api: InPartition, asked: Mapping[str, str]) -> dict[str, An
         asset = await api.get("asset", id=id)
     except ProblemError:
         asset = None  # it has left intent
-    return {"id": id, "why": why, "asset": asset, "at_asked": asked.get("at", "")}
+    return {
+        "id": id,
+        "why": why,
+        "asset": asset,
+        "at_asked": asked.get("at", ""),
+        "cause": await _cause(api, why),
+        "most_others": _OTHERS,
+    }
+
+
+async def _cause(api: InPartition, why: Any) -> Any:
+    """The root cause of an unsettled asset; None for one that is settled, and for an earlier time."""
+    row = why["asset"]
+    if why["past"] or tone(row["status"], row["reason"]) in _SETTLED:
+        return None
+    found = await api.get("causes", of=row["id"], examples=_OTHERS + 1)
+    return found["causes"][0] if found["causes"] else None
 
 
 async def read_graph(api: InPartition, asked: Mapping[str, str]) -> dict[str, Any]:

@@ -16,6 +16,7 @@ Asked = Mapping[str, str]
 Shown = dict[str, Any]
 
 _PAGE = 100
+_OF_ONE_CAUSE = 200
 _AT_ONCE = 4
 """Requests of a screen for items of its list: more would not be faster, and the server refuses many."""
 
@@ -106,7 +107,10 @@ async def _standings(api: InPartition, ids: Sequence[str]) -> dict[str, Any]:
 
 
 async def _causes(api: InPartition, asked: Asked) -> Shown:
-    return {"causes": await api.get("causes", examples=20, limit=50, cursor=asked.get("cursor"))}
+    of = asked.get("of", "")
+    examples = _OF_ONE_CAUSE if of else 20
+    found = await api.get("causes", of=of, examples=examples, limit=50, cursor=asked.get("cursor"))
+    return {"causes": found, "of": of}
 
 
 async def _controls(api: InPartition, _asked: Asked) -> Shown:
@@ -142,7 +146,7 @@ async def _audit(api: InPartition, asked: Asked) -> Shown:
 
 SCREENS: tuple[Screen, ...] = (
     Screen("overview", "", _overview, title="Overview"),
-    Screen("causes", "/causes", _causes, frozenset({"cursor"}), "Causes"),
+    Screen("causes", "/causes", _causes, frozenset({"of", "cursor"}), "Causes"),
     Screen("assets", "/assets", _assets, frozenset({"filter", "types", "selector", "cursor"}), "Assets"),
     Screen("asset", "/assets/{id}", read_asset, frozenset({"at"}), under="assets"),
     Screen("graph", "/graph/{id}", read_graph, frozenset({"hops"}), under="assets"),

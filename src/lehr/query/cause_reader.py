@@ -19,13 +19,14 @@ _NO_TURN = Condition(Status.WAITING, NO_TURN, "no turn yet", "wait until `lehr r
 
 
 def read_root_causes(
-    reading: Reading, *, most: int = 5, among: Collection[AssetId] | None = None
+    reading: Reading, *, most: int = 5, among: Collection[AssetId] | None = None, of: AssetId | None = None
 ) -> RootCauses:
     """The root causes of all assets that are not converged, and of those that wait for a release.
 
     Args:
         most: assets of a cause that are named.
         among: count and name only these; None for all.
+        of: only the cause that this asset counts under, if any; None for all.
     """
     unsettled = {item.standing.asset: item for item in reading.records.unsettled(reading.partition)}
     unsettled.update(_without_turn(reading))
@@ -38,7 +39,11 @@ def read_root_causes(
         standing = reading.records.standing(AssetKey(reading.partition, id))
         return None if standing is None else standing.condition
 
-    found = root_causes_of(unsettled, Circumstances(settled, policies.get), most=most, among=among)
+    circumstances = Circumstances(settled, policies.get)
+    found = root_causes_of(unsettled, circumstances, most=most, among=among)
+    if of is not None:
+        own = {cause.id for cause in root_causes_of(unsettled, circumstances, most=0, among=(of,))}
+        found = tuple(cause for cause in found if cause.id in own)
     return RootCauses(sum(cause.count for cause in found), found)
 
 

@@ -218,6 +218,33 @@ def test_a_field_is_not_a_type(state: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("of", "root", "count"),
+    [("c", "waves", 2), ("b", "waves", 2), ("x/2", "freeze/f1", 2), ("y/2", "y/1", 2)],
+)
+def test_the_cause_of_one_asset_counts_everything_that_waits_for_it(
+    of: str, root: str, count: int, state: Path
+) -> None:
+    async def story(server: Running) -> None:
+        whole = (await get(server, "causes"))["causes"]
+        found = await get(server, f"causes?of={of}")
+        [cause] = found["causes"]
+        assert cause in whole
+        assert (cause["root"], cause["count"]) == (root, count)
+        assert of in cause["examples"]
+        assert (found["count"], found["total"], found["cursor"]) == (count, 1, "")
+
+    ask(state, story)
+
+
+def test_a_settled_asset_counts_under_no_cause(state: Path) -> None:
+    async def story(server: Running) -> None:
+        found = await get(server, "causes?of=waves")
+        assert (found["causes"], found["count"], found["total"]) == ([], 0, 0)
+
+    ask(state, story)
+
+
+@pytest.mark.parametrize(
     ("target", "items"), [("audit", "commands"), ("causes", "causes"), ("rollout-history", "events")]
 )
 def test_pages_put_together_are_the_whole(target: str, items: str, state: Path) -> None:
@@ -324,6 +351,7 @@ def test_a_graph_of_many_neighbours_is_cut_and_says_so(tmp_path: Path) -> None:
         ("causes?limit=0", 400, "HTP103", "limit"),
         ("causes?examples=-1", 400, "HTP103", "examples"),
         ("causes?cursor=x", 400, "QRY125", "cursor"),
+        ("causes?of=none", 404, "QRY121", None),
         ("audit?cursor={operations}", 400, "QRY126", "cursor"),
         ("operations?asset=b&cursor={operations}", 400, "QRY126", "cursor"),
         ("operations?cursor=W10", 400, "QRY125", "cursor"),

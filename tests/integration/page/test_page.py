@@ -151,6 +151,38 @@ def test_the_status_of_an_asset_is_told_with_its_checks_and_chain(state: Path) -
     assert "wait until b converges" in text
 
 
+def test_an_asset_names_who_else_waits_for_its_cause(state: Path) -> None:
+    [waiting, cause, settled, none] = ask(
+        state, "/p/shop/assets/c", "/p/shop/causes?of=c", "/p/shop/assets/waves", "/p/shop/causes?of=waves"
+    )
+    found = shape(waiting)
+    assert "1 other asset waits for the same cause: newer content is not released" in words(found)
+    assert "/p/shop/causes?of=c" in found.links
+    assert "2 assets wait for the same thing as c" in words(shape(cause))
+    assert shape(cause).links.count("/p/shop/assets/b") == 1
+    assert "Who else waits" not in words(shape(settled))
+    assert "waves does not wait" in words(shape(none))
+
+
+def words(found: Shape) -> str:
+    return " ".join(found.text.split())
+
+
+def test_of_many_that_wait_some_are_named_and_all_are_counted(full: Path) -> None:
+    first = next(link for link in shape(*ask(full, "/p/shop/assets")).links if "/assets/service-" in link)
+    id = first.removeprefix("/p/shop/assets/")
+    [asset, cause] = ask(full, first, f"/p/shop/causes?of={id}")
+    assert "149 other assets wait for the same cause" in words(shape(asset))
+    assert "and 141 more" in words(shape(asset))
+    assert "150 assets wait for the same thing" in words(shape(cause))
+    assert len({link for link in shape(cause).links if "/assets/service-" in link}) == 150
+
+
+def test_an_asset_that_waits_alone_is_the_only_one_of_its_cause(evil: Path) -> None:
+    [asset] = ask(evil, "/p/shop/assets/a")
+    assert "No other asset waits for the same cause" in words(shape(asset))
+
+
 def test_with_one_partition_the_start_leads_to_it(state: Path) -> None:
     [answer] = ask(state, "/")
     assert (answer.status, answer.headers["location"]) == (303, "/p/shop")
@@ -293,6 +325,7 @@ def test_only_browsers_that_ask_for_it_get_compressed_content(state: Path) -> No
         ("/p/shop/graph/none", 404, "has no asset none"),
         ("/p/shop/graph/c?hops=6", 400, "hops"),
         ("/p/shop/graph/c?hops=many", 400, "hops"),
+        ("/p/shop/causes?of=none", 404, "has no asset none"),
         ("/p/shop/rollouts/none", 404, "there is no rollout policy none"),
     ],
 )
