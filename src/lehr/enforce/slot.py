@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Callable
 
 from lehr.base.digest import Digest
-from lehr.base.text import writable
+from lehr.base.text import one_line, writable
 from lehr.enforce.ages import Ages
 from lehr.enforce.governance import Governance
 from lehr.enforce.intent_readers import RecordingReader
@@ -14,24 +15,44 @@ from lehr.enforce.output_reads import OutputPath
 from lehr.enforce.state import Ended, State
 from lehr.model.asset import AssetId, AssetKey
 from lehr.model.damage import DamagedError
-from lehr.model.operation import Operation
+from lehr.model.operation import Operation, PushStep
 from lehr.sdk.store import Head
+
+_MOST_STEPS = 20
+_MOST_LENGTH = 200
 
 
 class RunningPush:
     """`lehr.sdk.plugin.Push`, as the plugin holds it and the shell informs it."""
 
-    def __init__(self, operation: Operation) -> None:
+    def __init__(self, operation: Operation, now: Callable[[], float] = lambda: 0.0) -> None:
+        """`now` reads the wall clock."""
         self._operation = operation
+        self._now = now
+        self._steps: list[PushStep] = []
         self.superseded = False
-        self.last_progress = ""
 
     @property
     def operation(self) -> Operation:
         return self._operation
 
+    @property
+    def last_progress(self) -> str:
+        """Its last report; empty before the first."""
+        return self._steps[-1].message if self._steps else ""
+
+    @property
+    def steps(self) -> tuple[PushStep, ...]:
+        """Its reports, oldest first: the first half of as many as are kept, and the newest ones."""
+        return tuple(self._steps)
+
     def progress(self, message: str) -> None:
-        self.last_progress = writable(message, 200)
+        line = one_line(writable(message))[:_MOST_LENGTH]
+        if line == self.last_progress:
+            return
+        if len(self._steps) == _MOST_STEPS:
+            del self._steps[_MOST_STEPS // 2]
+        self._steps.append(PushStep(self._now(), line))
 
 
 class Activity(enum.IntEnum):

@@ -53,7 +53,7 @@ from lehr.enforce.wakeups import Wakeups
 from lehr.model.asset import AssetId, AssetKey
 from lehr.model.damage import DamagedError
 from lehr.model.diff import Goal, Target
-from lehr.model.operation import Outcome, Result
+from lehr.model.operation import Outcome, PushStep, Result
 from lehr.model.outputs import Outputs, changed_names
 from lehr.model.reason import Reason
 from lehr.model.writes import Finish, LiftControl, Refused, Write
@@ -120,6 +120,7 @@ class Turns:
         self._spawn = spawn
         self._lifted = lifted
         self._turned = turned
+        self._reports: dict[str, tuple[PushStep, ...]] = {}
 
     async def run(self, slot: Slot) -> None:
         """Run one turn of one asset. Never raises, so that a failure of one asset affects no other."""
@@ -296,7 +297,7 @@ class Turns:
             case RunDiff():
                 return self._diff(slot, effect.target)
             case Commit():
-                self.post(slot, effect.writes)
+                self.post(slot, list(map(self._with_steps, effect.writes)))
                 if any(isinstance(write, LiftControl) for write in effect.writes):
                     self._spawn(self._lifted(slot.key.id), f"restart of {slot.key.id} is done")
             case Rest():
@@ -312,6 +313,12 @@ class Turns:
             case Again():
                 slot.woken = slot.woken or effect.cause
         return None
+
+    def _with_steps(self, write: Write) -> Write:
+        """The end of a push, with what its plugin reported: no turn decides anything from that."""
+        if not self._reports or not isinstance(write, Finish):
+            return write
+        return replace(write, steps=self._reports.pop(write.operation, ()))
 
     def _rest(self, slot: Slot, rest: Rest) -> None:
         self._wakeups.rest(slot, rest)
@@ -429,7 +436,7 @@ class Turns:
     # --- pushes --------------------------------------------------------------------------
 
     def _start_push(self, slot: Slot, effect: StartPush) -> None:
-        slot.push = RunningPush(effect.operation)
+        slot.push = RunningPush(effect.operation, self._runtime.clock.now)
         slot.push.superseded = slot.overtaken
         slot.overtaken = False
         slot.become(Activity.PUSHING)
@@ -460,6 +467,8 @@ class Turns:
                 log.exception("a push failed", asset=slot.key.id)
                 outcome = Outcome(Result.UNKNOWN, one_line(error))
         self._wakeups.free_place(slot.lane)
+        if push.steps:
+            self._reports[push.operation.id] = push.steps
         clock = self._runtime.clock
         self._wakeups.queue_outcome(slot, Ended(outcome, clock.now(), clock.monotonic(), push.superseded))
 

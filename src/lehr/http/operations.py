@@ -10,7 +10,17 @@ from msgspec import Meta
 from msgspec.structs import asdict
 
 from lehr.http.parameters import continued
-from lehr.http.questions import Catalogue, CursorText, Id, Limit, OfPartition, Question, Representation
+from lehr.http.problems import ProblemError
+from lehr.http.questions import (
+    PARTITION_PATH,
+    Catalogue,
+    CursorText,
+    Id,
+    Limit,
+    OfPartition,
+    Question,
+    Representation,
+)
 from lehr.model.asset import AssetId
 from lehr.model.operation import Operation
 from lehr.query.explanation import NumberedAuditEntry, audit_entry
@@ -76,6 +86,33 @@ def _operations(question: Question, asked: OfOperations) -> Representation:
         return OperationPage(_reported(question, shown), cursor)
 
     return Representation(make)
+
+
+class OfOperation(OfPartition, frozen=True):
+    """Which of them."""
+
+    operation: Annotated[str, Meta(description="The id of a push.", max_length=100)]
+
+
+@OPERATIONS.answered_by(
+    f"{PARTITION_PATH}/operations/{{operation}}",
+    "One push, with what its plugin reported at each step.",
+    OfOperation,
+    ReportedOperation,
+    name="operation",
+)
+def _one_operation(question: Question, asked: OfOperation) -> Representation:
+    reading = question.reading(asked.partition)
+    found = reading.records.operation(reading.partition, asked.operation)
+    if found is None:
+        raise ProblemError(
+            "NotFound",
+            f"there is no push {asked.operation[:100]} in {reading.partition}",
+            code="HTP141",
+            fix="list them at `operations`; old ones are pruned",
+        )
+    [reported] = _reported(question, [found])
+    return Representation(lambda: reported)
 
 
 def _reported(question: Question, operations: Iterable[Operation]) -> list[ReportedOperation]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from urllib.parse import quote
 
 from lehr.base.errors import StalledError
 from lehr.base.moments import rfc3339
+from lehr.http.connection import NotThereError
 from lehr.http.operations import AuditPage, OperationPage, ReportedOperation
 from lehr.http.records import Controls, CountingReleases, Feed, Usage
 from lehr.http.remote_part import RemotePart
@@ -60,6 +62,12 @@ class RemoteRecords(RemotePart):
             why="a server returns the rows of its store, but not whether they are damaged",
             fix="run `lehr store check` where the store is",
         )
+
+    def operation(self, partition: Partition, id: str) -> Operation | None:
+        try:
+            return _operation(self._ask(partition, f"operations/{quote(id, safe='')}", ReportedOperation))
+        except NotThereError:
+            return None
 
     def operations(
         self, partition: Partition, asset: AssetId | None = None, limit: int = 100, before: str = ""

@@ -62,6 +62,18 @@ class Purpose(enum.StrEnum):
     RESTART = "restart"
 
 
+class PushStep(msgspec.Struct, frozen=True, gc=False):
+    """A report of a plugin during a push.
+
+    Attributes:
+        at: wall-clock seconds.
+        message: one line, without secrets.
+    """
+
+    at: Moment
+    message: str
+
+
 class Operation(msgspec.Struct, frozen=True):
     """One push of one asset.
 
@@ -73,6 +85,7 @@ class Operation(msgspec.Struct, frozen=True):
         result: None while it is under way.
         started_at, ended_at: wall-clock seconds.
         release: id of the release that counted for the asset then; empty if none did.
+        steps: what its plugin reported, oldest first; none while it is under way.
     """
 
     id: str
@@ -91,6 +104,7 @@ class Operation(msgspec.Struct, frozen=True):
     message: str = ""
     purpose: Purpose = Purpose.FORWARD
     release: str = ""
+    steps: tuple[PushStep, ...] = ()
 
     @property
     def key(self) -> AssetKey:

@@ -19,7 +19,7 @@ from lehr.model.evidence import Evidence
 from lehr.model.handle import Handle
 from lehr.model.incarnation import Candidate
 from lehr.model.lease import LEASE_SECONDS, WHOLE
-from lehr.model.operation import LedgerEntry, Operation, Outcome
+from lehr.model.operation import LedgerEntry, Operation, Outcome, PushStep
 from lehr.model.outputs import Outputs
 from lehr.model.release import Release
 from lehr.model.selector import Selector
@@ -129,6 +129,7 @@ class Finish(msgspec.Struct, frozen=True):
     Attributes:
         partition: that of the operation.
         ledger: what production now holds, if the push succeeded.
+        steps: what the plugin reported during the push, oldest first; added to those that are known.
     """
 
     partition: Partition
@@ -136,6 +137,7 @@ class Finish(msgspec.Struct, frozen=True):
     outcome: Outcome
     at: float
     ledger: LedgerEntry | None = None
+    steps: tuple[PushStep, ...] = ()
 
 
 class Adopt(msgspec.Struct, frozen=True):

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from lehr.page.api import InPartition
 from lehr.page.asset_screens import read_asset, read_graph
+from lehr.page.push_screens import read_push, read_pushes
 from lehr.page.rollout_screens import read_canary, read_forecast, read_rollout
 
 Asked = Mapping[str, str]
@@ -132,14 +133,6 @@ async def _compare(api: InPartition, asked: Asked) -> Shown:
     return {"compared": found, "asked": {name: asked.get(name, "") for name in ("from", "to")}}
 
 
-async def _pushes(api: InPartition, asked: Asked) -> Shown:
-    open_ones, page = await asyncio.gather(
-        api.get("operations", open="true", asset=asked.get("asset")),
-        api.get("operations", limit=_PAGE, cursor=asked.get("cursor"), asset=asked.get("asset")),
-    )
-    return {"open": open_ones["operations"], "page": page, "of": asked.get("asset", "")}
-
-
 async def _audit(api: InPartition, asked: Asked) -> Shown:
     return {"page": await api.get("audit", limit=_PAGE, cursor=asked.get("cursor"))}
 
@@ -156,7 +149,8 @@ SCREENS: tuple[Screen, ...] = (
     Screen("forecast", "/forecast/{id}", read_forecast, frozenset({"every_unit"}), under="rollouts"),
     Screen("history", "/history", _history, title="History"),
     Screen("compare", "/compare", _compare, frozenset({"from", "to"}), under="history"),
-    Screen("pushes", "/pushes", _pushes, frozenset({"asset", "cursor"}), "Pushes"),
+    Screen("pushes", "/pushes", read_pushes, frozenset({"asset", "cursor"}), "Pushes"),
+    Screen("push", "/pushes/{id}", read_push, under="pushes"),
     Screen("controls", "/controls", _controls, title="Controls"),
     Screen("audit", "/audit", _audit, frozenset({"cursor"}), "Audit"),
 )

@@ -292,6 +292,10 @@ class Records(Protocol):
         """
         ...
 
+    def operation(self, partition: Partition, id: str) -> Operation | None:
+        """One operation; None if there is none of this id, or it was pruned."""
+        ...
+
     def operations(
         self, partition: Partition, asset: AssetId | None = None, limit: int = 100, before: str = ""
     ) -> list[Operation]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -13,15 +14,16 @@ import pytest
 from click.testing import CliRunner
 
 from lehr.cli.main import cli
+from lehr.http.remote import RemoteStore
 from lehr.http.server import Address, Running
-from lehr.model.asset import AssetId
+from lehr.model.asset import AssetId, AssetKey
 from lehr.model.attempt import Attempt, Publication
 from lehr.model.control import AuditEntry
 from lehr.model.decision import Condition, Decision, Status, Verdict
 from lehr.model.diff import Change, Diff, Goal
-from lehr.model.operation import Outcome, Result
+from lehr.model.operation import Operation, Outcome, PushStep, Result
 from lehr.model.reason import Reason
-from lehr.model.writes import Audit, Finish, Prune, RecordAttempt, RecordDecision, Write
+from lehr.model.writes import Admit, Audit, Basis, Finish, Prune, RecordAttempt, RecordDecision, Write
 from lehr.query.run_state import RunState, idle
 from lehr.store.sqlite import SqliteStore
 from lehr.testing.conformance.store.subject import (
@@ -81,6 +83,27 @@ def behind(*others: str) -> Verdict:
     )
 
 
+PUSH = "op1"
+STEPS = (PushStep(1.5, "adding"), PushStep(2.0, "draining"))
+
+
+def push_of(store: SqliteStore, id: str) -> Admit:
+    newest = store.intent.newest(SHOP)
+    assert newest is not None
+    asset = store.intent.asset(AssetKey(SHOP, AssetId(id)), newest.sequence)
+    assert asset is not None
+    operation = Operation(
+        PUSH, SHOP, AssetId(id), asset.type, Goal.PRESENT, 1, 2, asset.digest, DIFFERS.digest(), 0, 1.0
+    )
+    controls, _ = store.records.controls(SHOP, 1.0)
+    releases, _ = store.records.released(SHOP)
+    return Admit(operation, Basis(asset.digest, newest.governance, controls, releases=releases))
+
+
+def pushed() -> Finish:
+    return Finish(SHOP, PUSH, Outcome(Result.FAILED, "the connection broke"), 3.0, None, STEPS)
+
+
 def given(number: int) -> Audit:
     return Audit(
         SHOP, AuditEntry(at=float(number), actor="ana", command="pause", arguments={"n": number}, result="ok")
@@ -105,6 +128,7 @@ def state(tmp_path: Path) -> Path:
         *map(given, range(5)),
     ]
     assert store.commit(writes)[0] is None
+    assert store.commit([push_of(store, "c"), pushed()]) == [None, None]
     store.close()
     return tmp_path
 
@@ -272,6 +296,25 @@ def play(folder: Path, story: Callable[[Served], Awaitable[None]]) -> None:
     async def main() -> None:
         async with served(folder) as server:
             await story(server)
+
+    asyncio.run(main())
+
+
+def test_a_push_has_the_steps_that_its_plugin_reported(state: Path) -> None:
+    async def main() -> None:
+        how = Answering(Address("127.0.0.1", 0), public_read=True)
+        async with answering(how, state, None, lambda: idle(0.0)) as server:
+            found = await get(server, f"operations/{PUSH}")
+            assert [item["message"] for item in found["steps"]] == ["adding", "draining"]
+            assert found["steps"][0]["at"] == "1970-01-01T00:00:01.500000Z"
+            assert found == (await get(server, "operations"))["operations"][0]
+            problem = await get(server, "operations/none", status=404)
+            assert problem["error"] == "HTP141"
+            with contextlib.closing(RemoteStore(server.url)) as there:
+                one = await asyncio.to_thread(there.records.operation, SHOP, PUSH)
+                assert one is not None
+                assert one.steps == STEPS
+                assert await asyncio.to_thread(there.records.operation, SHOP, "none") is None
 
     asyncio.run(main())
 

@@ -21,6 +21,7 @@ from lehr.model.control import AuditEntry, Control, ControlKind
 from lehr.model.decision import Status, Verdict
 from lehr.model.diff import Change, Diff
 from lehr.model.incarnation import Candidate, SourceRevision
+from lehr.model.operation import PushStep, Result
 from lehr.model.reason import Reason
 from lehr.model.selector import parse_selector
 from lehr.model.types import Mention
@@ -31,7 +32,7 @@ from lehr.query.run_state import idle
 from lehr.store.sqlite import SqliteStore
 from lehr.wiring.program import Answering, answering
 from tests.integration.http.served import Answer, parsed
-from tests.integration.http.test_explanations_over_http import state
+from tests.integration.http.test_explanations_over_http import PUSH, state
 from tests.unit.query.conftest import PARTITION, Shelf
 
 __all__ = ["state"]
@@ -100,7 +101,7 @@ def place(path: str, id: str = "c") -> str:
 
 def id_for(screen: Any) -> str:
     """The id of something that the screen can show: a rollout policy, or an asset."""
-    return "waves" if screen.under == "rollouts" else "c"
+    return {"rollouts": "waves", "pushes": PUSH}.get(screen.under, "c")
 
 
 def shape(answer: Answer) -> Shape:
@@ -368,6 +369,7 @@ def evil(tmp_path: Path) -> Path:
     )
     given = AuditEntry(at=shelf.tick(), actor=EVIL, command=EVIL, arguments={}, result=EVIL)
     shelf.store.commit([SetControl(freeze), Audit(PARTITION, given)])
+    shelf.push("a", 1, 1, Result.FAILED, EVIL, (PushStep(shelf.now, EVIL),))
     shelf.close()
     return tmp_path
 
@@ -382,6 +384,23 @@ def test_no_text_can_do_anything(screen: Any, evil: Path) -> None:
     assert "\u202e" not in page
     assert "67092481" not in page
     assert len(page) < 2 * MOST_BYTES
+
+
+def test_no_step_of_a_push_can_do_anything(evil: Path) -> None:
+    [answer] = ask(evil, "/p/shop/pushes/op0001")
+    assert answer.status == 200
+    shape(answer)
+    page = answer.content.decode()
+    assert "What the plugin reported" in page
+    assert "\u202e" not in page
+    assert "67092481" not in page
+
+
+def test_a_push_is_shown_with_its_steps(state: Path) -> None:
+    [answer] = ask(state, f"/p/shop/pushes/{PUSH}")
+    text = shape(answer).text
+    for expected in ("failed", "the connection broke", "500ms", "adding", "1s", "draining"):
+        assert expected in text
 
 
 def test_what_is_shown_of_a_long_text_says_how_long_it_is(evil: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lehr.enforce.slot import TRANSITIONS, Activity, Slot
+from lehr.enforce.slot import TRANSITIONS, Activity, RunningPush, Slot
 from lehr.enforce.state import State, Trouble
 from lehr.model.asset import AssetId, AssetKey, Partition
 from tests.unit.enforce.turns import operation
@@ -56,3 +56,24 @@ def test_every_activity_can_be_reached_and_left() -> None:
         reached |= more
     assert reached == set(Activity)
     assert all(TRANSITIONS[activity] for activity in Activity)
+
+
+def test_a_push_keeps_the_first_and_the_last_of_many_reports() -> None:
+    times = itertools.count(1.0)
+    push = RunningPush(operation(), lambda: next(times))
+    assert (push.last_progress, push.steps) == ("", ())
+    for number in range(50):
+        push.progress(f"step {number}")
+        push.progress(f"step {number}")  # which is nothing new
+    messages = [step.message for step in push.steps]
+    assert messages == [f"step {number}" for number in (*range(10), *range(40, 50))]
+    assert [step.at for step in push.steps][:2] == [1.0, 2.0]
+    assert push.last_progress == "step 49"
+
+
+def test_a_report_is_one_short_line() -> None:
+    push = RunningPush(operation(), lambda: 1.0)
+    push.progress("two\nlines " + "x" * 10_000)
+    [step] = push.steps
+    assert "\n" not in step.message
+    assert len(step.message) <= 200

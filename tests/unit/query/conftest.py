@@ -14,7 +14,7 @@ from lehr.model.control import Control, ControlKind
 from lehr.model.decision import Condition, Decision, Status, Verdict
 from lehr.model.diff import Change, Diff, Goal
 from lehr.model.incarnation import Candidate, Incarnation, SourceRevision
-from lehr.model.operation import LedgerEntry, Operation, Outcome, Result
+from lehr.model.operation import LedgerEntry, Operation, Outcome, PushStep, Result
 from lehr.model.reason import Reason
 from lehr.model.release import Release, ReleaseBasis, ReleaseKind
 from lehr.model.selector import parse_selector
@@ -139,7 +139,15 @@ class Shelf:
         write = WriteReleases(PARTITION, version, newest.governance, self.now, (release,))
         assert self.store.commit([write]) == [None]
 
-    def push(self, id: str, number: int, content: int, result: Result | None = Result.DONE) -> Operation:
+    def push(
+        self,
+        id: str,
+        number: int,
+        content: int,
+        result: Result | None = Result.DONE,
+        message: str = "",
+        steps: tuple[PushStep, ...] = (),
+    ) -> Operation:
         """Push an asset; with `result` None the push is still under way."""
         newest = self.store.intent.newest(PARTITION)
         assert newest is not None
@@ -166,7 +174,8 @@ class Shelf:
                 operation.id,
                 self.tick(),
             )
-            self.store.commit([Finish(operation.partition, operation.id, Outcome(result), self.now, entry)])
+            outcome = Outcome(result, message)
+            self.store.commit([Finish(operation.partition, operation.id, outcome, self.now, entry, steps)])
         return operation
 
     def say(self, kind: ControlKind, selector: str, expires_at: float | None = None, **fields: Any) -> None:

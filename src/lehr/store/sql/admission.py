@@ -169,6 +169,7 @@ def finish(db: Session, write: Finish) -> Refused | None:
         result=write.outcome.result,
         message=write.outcome.message,
         ended_at=None if unknown else write.at,
+        steps=operation.steps + write.steps,
     )
     values = OPERATION.sealed(number, id, partition, asset, int(unknown), msgspec.json.encode(ended))
     db.execute(

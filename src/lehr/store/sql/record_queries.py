@@ -69,6 +69,7 @@ _FIND_OUTPUTS_OF = f"SELECT {OUTPUTS.names()} FROM outputs WHERE partition = ? A
 _FIND_OUTPUTS = f"SELECT {OUTPUTS.names()} FROM outputs WHERE partition = ? ORDER BY asset"  # noqa: S608
 _FIND_ATTEMPT = f"SELECT {ATTEMPT.names()} FROM attempt WHERE partition = ?"  # noqa: S608
 _FIND_NUMBER = "SELECT number FROM operation WHERE partition = ? AND id = ?"
+_FIND_OPERATION = f"SELECT {OPERATION.names()} FROM operation WHERE partition = ? AND id = ?"  # noqa: S608
 _FIND_DECISION = f"SELECT {DECISION.names()} FROM decision WHERE partition = ? AND number = ?"  # noqa: S608
 _STANDS = f"SELECT {STANDING.names()}, {CONDITION.names()} FROM standing WHERE partition = ?"  # noqa: S608
 _FIND_STANDING = f"{_STANDS} AND asset = ?"
@@ -134,6 +135,11 @@ class SqlRecords:
                 (partition,),
             ).fetchall()
             return [_operation.decode(row[5]) for row in rows if OPERATION.is_intact(row)]
+
+    def operation(self, partition: Partition, id: str) -> Operation | None:
+        with self._reading() as db:
+            row = db.execute(_FIND_OPERATION, (partition, id)).fetchone()
+            return None if row is None else _operation.decode(OPERATION.read(row)[5])
 
     def operations(
         self, partition: Partition, asset: AssetId | None = None, limit: int = 100, before: str = ""

@@ -8,11 +8,11 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from lehr.base.digest import Digest, digest
-from lehr.model.asset import AssetId
+from lehr.model.asset import AssetId, Partition
 from lehr.model.control import ControlKind
 from lehr.model.decision import Reservation
 from lehr.model.diff import Goal
-from lehr.model.operation import DONE, Outcome, Result
+from lehr.model.operation import DONE, Outcome, PushStep, Result
 from lehr.model.reason import Reason
 from lehr.model.writes import Admit, Basis, LiftControl, Refused, SetControl, TakeLease, Write
 from lehr.sdk.store import Store
@@ -240,6 +240,20 @@ def unknown_keeps_an_operation_open(store: Store) -> None:
     hold(store.records.open_operations(PARTITION) == [], "a resolved unknown is closed")
     ended = only(store.records.operations(PARTITION), "there is one operation")
     hold((ended.result, ended.ended_at) == (Result.DONE, NOW + 9), "with its outcome and time")
+
+
+@RULES.governed
+def an_operation_keeps_what_its_plugin_reported(store: Store) -> None:
+    """The steps of a push are stored with its end, and those of an unknown one are not replaced later."""
+    admitted(store, request(store, "o1"))
+    first, second = PushStep(NOW + 0.5, "adding"), PushStep(NOW + 1.5, "removing")
+    commit(store, replace(finish("o1", _UNKNOWN), steps=(first,)))
+    commit(store, replace(finish("o1", DONE, at=NOW + 9), steps=(second,)))
+    found = store.records.operation(PARTITION, "o1")
+    hold(found is not None and found.steps == (first, second), "all steps are kept, in their order")
+    hold(found == only(store.records.operations(PARTITION), "there is one operation"), "it is the same")
+    hold(store.records.operation(PARTITION, "o2") is None, "there is no other one")
+    hold(store.records.operation(Partition("elsewhere"), "o1") is None, "nor one of another partition")
 
 
 @RULES.governed
