@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from lehr.page.api import InPartition
 from lehr.page.asset_screens import read_asset, read_graph
+from lehr.page.diff_screen import read_diff
 from lehr.page.push_screens import read_push, read_pushes
 from lehr.page.rollout_screens import read_canary, read_forecast, read_rollout
 
@@ -142,6 +143,7 @@ SCREENS: tuple[Screen, ...] = (
     Screen("causes", "/causes", _causes, frozenset({"of", "cursor"}), "Causes"),
     Screen("assets", "/assets", _assets, frozenset({"filter", "types", "selector", "cursor"}), "Assets"),
     Screen("asset", "/assets/{id}", read_asset, frozenset({"at"}), under="assets"),
+    Screen("diff", "/diff/{id}", read_diff, under="assets"),
     Screen("graph", "/graph/{id}", read_graph, frozenset({"hops"}), under="assets"),
     Screen("rollouts", "/rollouts", _rollouts, title="Rollouts"),
     Screen("rollout", "/rollouts/{id}", read_rollout, under="rollouts"),

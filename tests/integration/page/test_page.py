@@ -323,6 +323,8 @@ def test_only_browsers_that_ask_for_it_get_compressed_content(state: Path) -> No
         ("/p/shop/assets?cursor=x", 400, "cursor"),
         ("/p/shop/assets/c?at=soon", 400, "not a valid time"),
         ("/p/shop/compare?from=77", 404, "there is no incarnation shop@77"),
+        ("/p/shop/diff/none", 404, "has no asset none"),
+        ("/p/shop/diff/c?at=1", 400, "unknown parameter at"),
         ("/p/shop/graph/none", 404, "has no asset none"),
         ("/p/shop/graph/c?hops=6", 400, "hops"),
         ("/p/shop/graph/c?hops=many", 400, "hops"),
