@@ -20,13 +20,13 @@ from lehr.model.reason import Reason
 from lehr.page.screens import SCREENS
 from tests.installed import installed
 from tests.integration.http.test_explanations_over_http import state
-from tests.integration.page.test_page import EVIL, id_for, place
+from tests.integration.page.test_page import DB, EVIL, WEB, connected, id_for, place
 from tests.said import address
 from tests.unit.query.conftest import Shelf
 
 playwright = pytest.importorskip("playwright.sync_api")
 
-__all__ = ["state"]
+__all__ = ["connected", "state"]
 
 ARGUMENTS = (
     "--no-sandbox",
@@ -134,6 +134,44 @@ def test_no_screen_violates_accessibility(browser: Any, served: str, scheme: str
         ]
     context.close()
     assert found == {screen.name: [] for screen in SCREENS}
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("served", ["connected"], indirect=True)
+def test_a_graph_of_a_hundred_assets_is_accessible_and_within_its_policy(
+    browser: Any, served: str, scheme: str
+) -> None:
+    from axe_playwright_python.sync_playwright import Axe
+
+    path = f"{served}/p/shop/graph/{WEB}?hops=2"
+    context = signed_in(browser, served, bypass_csp=True, color_scheme=scheme)
+    watched = Watched(context)
+    watched.page.goto(path)
+    found = Axe().run(watched.page).response["violations"]
+    assert [(item["id"], item["nodes"][0]["html"][:200]) for item in found] == []
+    context.close()
+    context = signed_in(browser, served)
+    watched = Watched(context)
+    watched.page.goto(path)
+    playwright.expect(watched.page.locator("svg a")).to_have_count(100)
+    assert watched.troubles == []
+    context.close()
+
+
+@pytest.mark.parametrize("served", ["connected"], indirect=True)
+@pytest.mark.parametrize("script", [True, False])
+def test_the_keyboard_leads_from_an_asset_to_its_neighbour(browser: Any, served: str, script: bool) -> None:
+    context = signed_in(browser, served, java_script_enabled=script)
+    page = context.new_page()
+    page.goto(f"{served}/p/shop/assets/{WEB}")
+    page.get_by_role("link", name="Neighbourhood", exact=True).press("Enter")
+    playwright.expect(page.locator("h1")).to_contain_text("1 asset around")
+    neighbour = page.locator("svg").get_by_role("link", name=DB)
+    neighbour.focus()
+    playwright.expect(neighbour).to_be_focused()
+    page.keyboard.press("Enter")
+    playwright.expect(page.locator("h1")).to_contain_text(DB)
+    context.close()
 
 
 @pytest.mark.parametrize("served", ["state", "evil"], indirect=True)
