@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,6 +13,8 @@ from lehr.page.rendering import tone
 
 _OTHERS = 8
 _SETTLED = ("good", "quiet")
+_PATIENCE = 2.0
+"""Seconds."""
 
 
 async def read_asset(api: InPartition, asked: Mapping[str, str]) -> dict[str, Any]:
@@ -22,22 +25,28 @@ async def read_asset(api: InPartition, asked: Mapping[str, str]) -> dict[str, An
         asset = await api.get("asset", id=id)
     except ProblemError:
         asset = None  # it has left intent
+    waits = not why["past"] and tone(why["asset"]["status"], why["asset"]["reason"]) not in _SETTLED
     return {
         "id": id,
         "why": why,
         "asset": asset,
         "at_asked": asked.get("at", ""),
-        "cause": await _cause(api, why),
+        "waits": waits,
+        "cause": await _cause(api, id) if waits else None,
         "most_others": _OTHERS,
     }
 
 
-async def _cause(api: InPartition, why: Any) -> Any:
-    """The root cause of an unsettled asset; None for one that is settled, and for an earlier time."""
-    row = why["asset"]
-    if why["past"] or tone(row["status"], row["reason"]) in _SETTLED:
+async def _cause(api: InPartition, id: str) -> Any:
+    """The root cause of an asset; None if it has none, or if many causes take long to find.
+
+    The rest of the screen does not depend on the cause, so a slow search must not delay it further.
+    """
+    try:
+        async with asyncio.timeout(_PATIENCE):
+            found = await api.get("causes", of=id, examples=_OTHERS + 1)
+    except (ProblemError, TimeoutError):
         return None
-    found = await api.get("causes", of=row["id"], examples=_OTHERS + 1)
     return found["causes"][0] if found["causes"] else None
 
 
