@@ -40,7 +40,8 @@ async def _need_what_was_removed(harness: RandomHarness) -> None:
     for _ in range(int(_SOON)):
         await harness.pass_time(1.0, 1.0)
         for ahead, id in itertools.pairwise(ids):
-            grows = harness.intent.things[id].value > 0  # else it needs no capacity of others
+            things = harness.intent.things
+            grows = things[id].value > 0 and things[ahead].value > 0  # else there is no capacity to wait for
             early = id in there and ahead not in there and not reading and grows
             _expect(harness, not early, "I3", f"{id} comes back before {ahead}")
     for id in ids:
