@@ -56,7 +56,17 @@ from lehr.model.handle import Handle
 from lehr.model.operation import LedgerEntry, Operation, Outcome, Progress, Purpose, Result, purpose_of
 from lehr.model.outputs import Outputs
 from lehr.model.reason import Reason
-from lehr.model.writes import Admit, Adopt, Basis, Finish, KeepHandle, KeepOutputs, LiftControl, Write
+from lehr.model.writes import (
+    Admit,
+    Adopt,
+    Basis,
+    Finish,
+    KeepHandle,
+    KeepOutputs,
+    LiftControl,
+    Refused,
+    Write,
+)
 
 StepResult = tuple[State, tuple[Effect, ...]]
 
@@ -443,6 +453,11 @@ def _checked(state: State, event: Checked) -> StepResult:
     view = turn.view
     waiting = [verdict for verdict in event.verdicts if not verdict.allow]
     if not waiting:
+        ahead = view.pinning.released_at
+        if ahead > view.governing:
+            # Invariant: I10. The content that this turn has read is older than the released one, and not it.
+            message = f"it is released to incarnation {ahead}, which is newer than {view.governing}"
+            return _not_admitted(state, NotAdmitted(Refused(Reason.OVERTAKEN, message)))
         return replace(state, phase=Phase.ADMITTING), (_ask_admission(state, event),)
     names = tuple(dict.fromkeys(id for verdict in waiting for id in verdict.wait_for))
     if event.cycle:

@@ -70,6 +70,12 @@ class Pinning(msgspec.Struct, frozen=True):
         return "" if release is None else release.id
 
     @property
+    def released_at(self) -> int:
+        """The incarnation of that release; 0 if none counts, or it is for intent as it is."""
+        release = None if self.released is None else self.released.release
+        return 0 if release is None else release.target or 0
+
+    @property
     def taken_back(self) -> bool:
         """Whether a rollout took newer content back."""
         release = None if self.released is None else self.released.release

@@ -312,6 +312,19 @@ def test_checks_and_admission_know_why_an_asset_is_pushed(
     assert admission.admit.operation.purpose is purpose
 
 
+def released(target: int, kind: ReleaseKind) -> Released:
+    release = Release(
+        id="r1",
+        partition=KEY.partition,
+        asset=KEY.id,
+        target=target,
+        kind=kind,
+        basis=ReleaseBasis(digest("governance")),
+        at=EPOCH,
+    )
+    return Released(KEY.id, release)
+
+
 @pytest.mark.parametrize(
     ("ledger", "content", "purpose"),
     [
@@ -325,19 +338,19 @@ def test_checks_and_admission_know_why_an_asset_is_pushed(
 def test_what_a_rollout_takes_back_is_a_rollback(
     ledger: LedgerEntry | None, content: int, purpose: Purpose
 ) -> None:
-    release = Release(
-        id="r1",
-        partition=KEY.partition,
-        asset=KEY.id,
-        target=content,
-        kind=ReleaseKind.ROLLBACK,
-        basis=ReleaseBasis(digest("governance")),
-        at=EPOCH,
-    )
-    seen = view(pinning=Pinning(content, released=Released(KEY.id, release)))
+    seen = view(pinning=Pinning(content, released=released(content, ReleaseKind.ROLLBACK)))
     _, [asked] = after(State(ledger=ledger), Begin(seen), diffed())
     assert isinstance(asked, RunChecks)
     assert asked.purpose is purpose
+
+
+@pytest.mark.parametrize(("target", "pushes"), [(1, True), (2, True), (3, False)])
+def test_nothing_is_pushed_that_is_older_than_the_release_and_not_it(target: int, pushes: bool) -> None:
+    """Reads of a replica may be behind releases: 2 is the newest, and the content of 3 is released."""
+    pinning = Pinning(min(target, 2), released=released(target, ReleaseKind.FORWARD))
+    _, effects = after(checking(pinning=pinning), ALLOWED)
+    assert isinstance(effects[0], AskAdmission) is pushes
+    assert pushes or isinstance(effects[-1], Again | Rest)
 
 
 @pytest.mark.parametrize("pushed", [False, True], ids=["found", "after a push"])
