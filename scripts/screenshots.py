@@ -23,6 +23,8 @@ LEHR = (sys.executable, "-m", "lehr")
 SIZES = {
     "overview": ("", 820),
     "asset": ("/assets/notes/n1", 900),
+    "diff": ("/diff/notes/n1", 480),
+    "graph": ("/graph/berlin/page?hops=2", 860),
     "rollout": ("/rollouts/page-waves", 760),
     "forecast": ("/forecast/page-waves", 900),
 }
@@ -32,7 +34,14 @@ PAGE = """\
 id: {city}/page
 type: lehr.File
 payload: {{path: production/{city}.html, content: "version 1"}}
-addons: {{lehr.Labels: {{labels: {{cluster: {city}}}}}}}
+addons:
+  lehr.Labels: {{labels: {{cluster: {city}}}}}
+  lehr.DependsOn: {{assets: [shared/style, {city}/texts]}}
+"""
+SHARED = """\
+id: {id}
+type: lehr.File
+payload: {{path: "production/{name}", content: ""}}
 """
 NOTE = """\
 id: notes/n{number}
@@ -71,6 +80,10 @@ def fill(shop: Path) -> None:
         file.unlink()
     (shop / "assets/pages.yaml").write_text(
         "---\n".join(PAGE.format(city=city) for city in ("berlin", "london", "paris"))
+    )
+    shared = ("shared/style", *(f"{city}/texts" for city in ("berlin", "london", "paris")))
+    (shop / "assets/shared.yaml").write_text(
+        "---\n".join(SHARED.format(id=id, name=id.replace("/", "-")) for id in shared)
     )
     (shop / "assets/notes.yaml").write_text("---\n".join(NOTE.format(number=n) for n in range(1, 6)))
     commit(shop, "Serve three pages")

@@ -26,6 +26,8 @@ _APART = 8
 """Between two lines that connect the same assets in both directions."""
 _LONGEST, _HEAD = 25, 10
 """Characters of an id in the picture, and how many of these are from its beginning."""
+_LONGEST_STATE = 27
+_AS_INTENDED = "AsIntended"
 _MOST_PATHS = 3
 
 Pair = tuple[str, str]
@@ -52,12 +54,14 @@ class Node(NamedTuple):
 
     Attributes:
         label: its id, shortened.
+        state: its status, with the reason if both fit.
         words: its id, status and type.
         known: whether intent has or had it, so that it has a screen.
     """
 
     id: str
     label: str
+    state: str
     words: str
     status: str
     reason: str
@@ -227,9 +231,11 @@ def _columns(ids: Sequence[str]) -> list[list[str]]:
 
 def _node(node: Any, centre: bool, place: Place) -> Node:
     status = node.status or "not in intent"
-    words = ", ".join(filter(None, (node.id, f"{status} {node.reason}".strip(), node.type)))
+    both = f"{status} {node.reason}".strip()
+    state = status if len(both) > _LONGEST_STATE or node.reason in (status, _AS_INTENDED) else both
+    words = ", ".join(filter(None, (node.id, both, node.type)))
     label, known = shortened(node.id), bool(node.type)
-    return Node(node.id, label, words, status, node.reason, known, centre, place)
+    return Node(node.id, label, state, words, status, node.reason, known, centre, place)
 
 
 def _line(edge: Any, places: Mapping[str, Place]) -> Line:

@@ -150,6 +150,24 @@ def test_every_reference_and_status_is_in_the_table() -> None:
     assert "web/1 depends on db (/payload/db)" in text
 
 
+@pytest.mark.parametrize(
+    ("status", "reason", "state"),
+    [
+        ("Converged", "AsIntended", "Converged"),
+        ("Converged", "AwaitingRelease", "Converged AwaitingRelease"),
+        ("Pushing", "Pushing", "Pushing"),
+        ("Waiting", "AReasonThatDoesNotFitIntoTheNode", "Waiting"),
+        ("NoTurnYet", "", "NoTurnYet"),
+    ],
+)
+def test_the_picture_has_the_reason_if_it_adds_something_and_fits(
+    status: str, reason: str, state: str
+) -> None:
+    found = graph_view(answer([node("a", 0, status=status, reason=reason)]))
+    assert found.nodes[0].state == state
+    assert reason in found.nodes[0].words
+
+
 def test_an_asset_that_intent_does_not_have_is_no_link() -> None:
     gone = node("gone", type="", status="", reason="")
     html = html_of(graph_view(answer([node("a", 0), gone], edge("a", "gone", False))))
