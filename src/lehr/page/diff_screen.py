@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from lehr.http.problems import ProblemError
@@ -11,6 +12,7 @@ from lehr.page.api import InPartition
 from lehr.page.diff_view import (
     MOST_ROWS,
     Intended,
+    Origin,
     origins_of_asset,
     origins_of_field,
     pointers_of,
@@ -19,7 +21,10 @@ from lehr.page.diff_view import (
 
 _MOST_LOOKED_UP = 20
 """Fields whose origins are looked up: each may read a repository."""
-_AT_ONCE = 4
+_AT_ONCE = 2
+"""Of the few threads that also answer everyone else."""
+_PATIENCE = 3.0
+"""Seconds for the origins of all fields: a long history takes longer, and the values do not depend on it."""
 
 
 async def read_diff(api: InPartition, asked: Mapping[str, str]) -> dict[str, Any]:
@@ -35,25 +40,35 @@ async def read_diff(api: InPartition, asked: Mapping[str, str]) -> dict[str, Any
         _blame(api, id, at),
     )
     rows = rows_of(why["diff"], Intended(now, applied))
-    places = asyncio.Semaphore(_AT_ONCE)
-
-    async def origins(pointer: str) -> Any:
-        async with places:
-            found = await _blame(api, id, at, pointer)
-        return () if found is None else origins_of_field(found)
-
-    looked_up = pointers_of(rows, _MOST_LOOKED_UP)
-    found = await asyncio.gather(*map(origins, looked_up))
+    origins = await _origins(api, id, at, pointers_of(rows, _MOST_LOOKED_UP))
     return {
         "id": id,
         "why": why,
         "content": content,
         "rows": rows[:MOST_ROWS],
         "more": len(rows[MOST_ROWS:]),
-        "origins": dict(zip(looked_up, found, strict=True)),
+        "origins": origins,
         "whole": () if whole is None else origins_of_asset(whole),
         "readable": whole is not None and whole["readable"],
     }
+
+
+async def _origins(
+    api: InPartition, id: str, at: object, pointers: Iterable[str]
+) -> dict[str, tuple[Origin, ...]]:
+    """Where each field comes from, by its pointer; without those that take too long."""
+    places = asyncio.Semaphore(_AT_ONCE)
+    found: dict[str, tuple[Origin, ...]] = {}
+
+    async def look_up(pointer: str) -> None:
+        async with places:
+            answer = await _blame(api, id, at, pointer)
+        found[pointer] = () if answer is None else origins_of_field(answer)
+
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(_PATIENCE):
+            await asyncio.gather(*map(look_up, pointers))
+    return found
 
 
 async def _none() -> None:

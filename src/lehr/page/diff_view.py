@@ -6,7 +6,7 @@ not shown from intent either.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from lehr.base.pointers import parts_of, pointer
@@ -216,6 +216,6 @@ def _origin(how: str, source: Any, by: str = "") -> Origin:
     return Origin(how, f"{at.file}:{at.line}" if at.line else at.file, by, source.commit)
 
 
-def pointers_of(rows: list[Row], most: int) -> Mapping[str, None]:
+def pointers_of(rows: list[Row], most: int) -> tuple[str, ...]:
     """The fields whose origins to look up, at most so many."""
-    return dict.fromkeys([row.pointer for row in rows if row.pointer][:most])
+    return tuple(dict.fromkeys(row.pointer for row in rows if row.pointer))[:most]

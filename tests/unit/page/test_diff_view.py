@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from lehr.page.diff_view import (
     rows_of,
 )
 from lehr.page.rendering import render
+from lehr.testing import run
 from tests.unit.page.test_rollout_screens import HOSTILE, NOW, Answers, page, text_of
 
 COMMIT = {"id": "c0ffee" * 6, "author": "Ada <ada@x>", "time": "2026-01-01T00:00:00Z", "subject": "Begin"}
@@ -186,6 +188,20 @@ def test_of_very_many_fields_some_are_shown_and_looked_up_and_all_are_counted() 
     assert f"and {300 - MOST_ROWS} more" in text
     assert text.count("default of the type") == 20
     assert "not looked up" in text
+
+
+def test_the_origin_of_a_field_that_takes_too_long_is_not_waited_for() -> None:
+    class Slow(Answers):
+        async def get(self, name: str, parameters: Mapping[str, str] = {}) -> Any:
+            if parameters.get("field") == "/payload/b":
+                await asyncio.sleep(3600)
+            return await super().get(name, parameters)
+
+    written = blame(source("a.yaml", 1), written=source("a.yaml", 5))
+    answers = Slow(why=why(diff(("a", 1, 2), ("b", 1, 2))), asset=asset(a=1, b=1), blame=written)
+    shown = run(lambda: read_diff(InPartition(answers, "shop"), {"id": "a"}), seed=1)
+    assert [row.path for row in shown["rows"]] == ["a", "b"]
+    assert [*shown["origins"]] == ["/payload/a"]
 
 
 def test_no_text_of_a_diff_can_do_anything() -> None:
