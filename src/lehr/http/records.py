@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Meta
 
 from lehr.base.moments import Moment
-from lehr.client.wire import AssetDocument, encode_asset
+from lehr.client.wire import AssetDocument, ParameterProblem, encode_asset
 from lehr.http.limits import Limits
 from lehr.http.parameters import incarnation_at, moment_of
 from lehr.http.problems import ProblemError
@@ -40,13 +40,25 @@ from lehr.model.release import Release, Released
 from lehr.model.writes import Prune, Pruned
 from lehr.query.explain import NumberedDecision
 from lehr.query.partition_view import Reading
-from lehr.sdk.store import Head, Imported, Standing
+from lehr.sdk.store import Head, Imported, Standing, StandingCount
+
+_MOST_STANDINGS = 100
+_LONGEST_IDS = _MOST_STANDINGS * 201
 
 
 class OfSome(OfPartition, frozen=True):
     """All of them, or that of one asset."""
 
     asset: Id = ""
+
+
+class OfStandings(OfPartition, frozen=True):
+    """All of them, or those of some assets."""
+
+    asset: Annotated[
+        str,
+        Meta(description="Ids of assets, at most 100, separated by commas.", max_length=_LONGEST_IDS),
+    ] = ""
 
 
 class OfNewest(OfSome, frozen=True):
@@ -267,11 +279,22 @@ def _prunable(reading: Reading, asked: OfPrunable) -> Pruned:
     return reading.records.prunable(Prune(reading.partition, asked.keep, moment_of(asked.before, "before")))
 
 
-@RECORDS.read_by("standings", "Conditions of assets.", OfSome, list[Standing], whole=True)
-def _standings(reading: Reading, asked: OfSome) -> list[Standing]:
-    if asked.asset:
-        return _one(reading.records.standing(_key(reading, asked.asset)))
-    return list(reading.records.standings(reading.partition))
+@RECORDS.read_by("counts", "How many assets have each status and reason.", OfPartition, list[StandingCount])
+def _counts(reading: Reading, _asked: OfPartition) -> list[StandingCount]:
+    return reading.records.standing_counts(reading.partition)
+
+
+@RECORDS.read_by("standings", "Conditions of assets.", OfStandings, list[Standing], whole=True)
+def _standings(reading: Reading, asked: OfStandings) -> list[Standing]:
+    if not asked.asset:
+        return list(reading.records.standings(reading.partition))
+    ids = asked.asset.split(",")
+    if len(ids) > _MOST_STANDINGS:
+        why = f"it has {len(ids):,} ids; at most {_MOST_STANDINGS} are answered at a time"
+        wrong = ParameterProblem("asset", why, "name fewer, or none for all")
+        raise ProblemError("BadRequest", "too many ids", code="HTP142", why=why, errors=(wrong,))
+    found = (reading.records.standing(_key(reading, id)) for id in ids)
+    return [item for item in found if item is not None]
 
 
 @RECORDS.read_by("ledger", "The states last applied or adopted.", OfSome, list[LedgerEntry], whole=True)

@@ -26,7 +26,7 @@ from lehr.model.writes import Prune, Pruned
 from lehr.query.explain import NumberedDecision
 from lehr.query.explanation import NumberedAuditEntry
 from lehr.query.list_cursor import list_cursor
-from lehr.sdk.store import DamagedOperation, Head, Standing, Unsettled
+from lehr.sdk.store import DamagedOperation, Head, Standing, StandingCount, Unsettled
 
 _PAGE = 10_000
 
@@ -106,6 +106,9 @@ class RemoteRecords(RemotePart):
 
     def standings(self, partition: Partition) -> Iterator[Standing]:
         yield from self._ask(partition, "standings", list[Standing])
+
+    def standing_counts(self, partition: Partition) -> list[StandingCount]:
+        return self._ask(partition, "counts", list[StandingCount])
 
     def unsettled(self, partition: Partition) -> Iterator[Unsettled]:
         for standing in self.standings(partition):

@@ -19,8 +19,6 @@ Shown = dict[str, Any]
 
 _PAGE = 100
 _OF_ONE_CAUSE = 200
-_AT_ONCE = 4
-"""Requests of a screen for items of its list: more would not be faster, and the server refuses many."""
 
 
 class Screen(NamedTuple):
@@ -52,8 +50,9 @@ class Navigation(NamedTuple):
 
 
 async def _overview(api: InPartition, _asked: Asked) -> Shown:
-    partition, causes, rollouts, pushes, controls, attempt, run = await asyncio.gather(
+    partition, counts, causes, rollouts, pushes, controls, attempt, run = await asyncio.gather(
         api.get("partition"),
+        api.get("counts"),
         api.get("causes", examples=3, limit=6),
         api.get("rollouts"),
         api.get("operations", open="true"),
@@ -63,6 +62,7 @@ async def _overview(api: InPartition, _asked: Asked) -> Shown:
     )
     return {
         "newest": partition["newest"],
+        "counts": counts,
         "causes": causes,
         "rollouts": [item for item in rollouts if item["state"] != "idle"],
         "pushes": pushes["operations"],
@@ -94,18 +94,8 @@ async def _assets(api: InPartition, asked: Asked) -> Shown:
 
 async def _standings(api: InPartition, ids: Sequence[str]) -> dict[str, Any]:
     """The condition of each asset that has one, and since when."""
-    places = asyncio.Semaphore(_AT_ONCE)
-
-    async def standing(id: str) -> Any:
-        async with places:
-            return await api.get("standings", asset=id)
-
-    found = await asyncio.gather(*map(standing, ids))
-    return {
-        id: items[0]["condition"] | {"since": items[0]["since"]}
-        for id, items in zip(ids, found, strict=True)
-        if items
-    }
+    found = await api.get("standings", asset=",".join(ids)) if ids else []
+    return {item["asset"]: item["condition"] | {"since": item["since"]} for item in found}
 
 
 async def _causes(api: InPartition, asked: Asked) -> Shown:

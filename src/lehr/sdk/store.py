@@ -14,7 +14,7 @@ from lehr.model.asset import Asset, AssetId, AssetKey, Partition
 from lehr.model.attempt import Attempt
 from lehr.model.control import AuditEntry, Control
 from lehr.model.damage import Advance, Damage, DamagedError, TypesOf
-from lehr.model.decision import Condition, Decision, Reservation, Verdict
+from lehr.model.decision import Condition, Decision, Reservation, Status, Verdict
 from lehr.model.evidence import Evidence
 from lehr.model.feed import FeedEntry
 from lehr.model.handle import Handle
@@ -33,6 +33,14 @@ class Standing(msgspec.Struct, frozen=True):
     condition: Condition
     since: Moment
     key: Digest
+
+
+class StandingCount(msgspec.Struct, frozen=True):
+    """How many assets have a status for a reason."""
+
+    status: Status
+    reason: str
+    count: int
 
 
 class Unsettled(msgspec.Struct, frozen=True):
@@ -336,6 +344,13 @@ class Records(Protocol):
 
     def standings(self, partition: Partition) -> Iterator[Standing]:
         """The condition of every asset that had a turn, by id."""
+        ...
+
+    def standing_counts(self, partition: Partition) -> list[StandingCount]:
+        """How many assets that had a turn have each status and reason, the most frequent first.
+
+        Damage is not looked for. Of a long reason of a check's own, the beginning counts.
+        """
         ...
 
     def unsettled(self, partition: Partition) -> Iterator[Unsettled]:

@@ -319,6 +319,23 @@ def test_a_push_has_the_steps_that_its_plugin_reported(state: Path) -> None:
     asyncio.run(main())
 
 
+def test_conditions_of_some_assets_are_one_answer(state: Path) -> None:
+    async def main() -> None:
+        how = Answering(Address("127.0.0.1", 0), public_read=True)
+        async with answering(how, state, None, lambda: idle(0.0)) as server:
+            found = await get(server, "standings?asset=x/1,none,c")
+            assert [item["asset"] for item in found] == ["x/1", "c"]
+            assert await get(server, "standings?asset=x/1") == found[:1]
+            many = ",".join(f"a{number}" for number in range(101))
+            problem = await get(server, f"standings?asset={many}", status=400)
+            assert (problem["error"], problem["errors"][0]["parameter"]) == ("HTP142", "asset")
+            counted = await get(server, "counts")
+            assert sum(item["count"] for item in counted) == len(await get(server, "standings"))
+            assert counted[0] == {"status": "Waiting", "reason": "DependencyDiffers", "count": 4}
+
+    asyncio.run(main())
+
+
 def test_pushes_under_way_have_their_progress_and_ended_ones_are_paged(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "state.sqlite")
     tmp_path.chmod(0o700)

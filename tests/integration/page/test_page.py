@@ -388,6 +388,13 @@ def test_no_text_can_do_anything(screen: Any, evil: Path) -> None:
     assert len(page) < 2 * MOST_BYTES
 
 
+def test_the_overview_counts_assets_by_status(state: Path) -> None:
+    [answer] = ask(state, "/p/shop")
+    text = words(shape(answer))
+    for expected in ("4 ▲ Waiting DependencyDiffers", "1 ▲ Waiting Frozen", "1 ▲ Converged AwaitingRelease"):
+        assert expected in text, text
+
+
 def test_no_step_of_a_push_can_do_anything(evil: Path) -> None:
     [answer] = ask(evil, "/p/shop/pushes/op0001")
     assert answer.status == 200

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import re
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -20,7 +22,7 @@ from lehr.model.outputs import Outputs
 from lehr.model.reason import Reason
 from lehr.model.release import Release, Released
 from lehr.model.writes import Prune, Pruned
-from lehr.sdk.store import DamagedOperation, Head, Standing, Unsettled
+from lehr.sdk.store import DamagedOperation, Head, Standing, StandingCount, Unsettled
 from lehr.store.sql.admission import active_controls, past_controls, usage
 from lehr.store.sql.evidence import evidence
 from lehr.store.sql.feed import entries, newest_position
@@ -78,6 +80,8 @@ _FIND_STANDINGS = f"{_STANDS} ORDER BY asset"
 # By the first bytes of the document, which is many times faster than reading it.
 _SETTLED = tuple(f'{{"status":"{status}",'.encode() for status in SETTLED)
 _HELD_BACK = f'{{"status":"{Status.CONVERGED}","reason":"{Reason.AWAITING_RELEASE}",'.encode()
+_BEGIN_LENGTH = 160
+_BEGIN = re.compile(r'\{"status":"(\w+)","reason":"([^"]*)')
 _BEGINS = "substr(s.condition, 1, {length}) = ?"
 _NOT_SETTLED = " AND ".join(f"NOT {_BEGINS.format(length=len(begin))}" for begin in _SETTLED)
 _FIND_UNSETTLED = f"""
@@ -88,6 +92,10 @@ _FIND_UNSETTLED = f"""
      WHERE s.partition = ? AND (({_NOT_SETTLED}) OR {_BEGINS.format(length=len(_HELD_BACK))})
      ORDER BY s.asset
 """  # noqa: S608 - our own names
+_COUNT = f"""
+    SELECT substr(condition, 1, {_BEGIN_LENGTH}), count(*) FROM standing WHERE partition = ?
+     GROUP BY substr(condition, 1, {_BEGIN_LENGTH})
+"""  # noqa: S608 - our own number
 _FIND_WITHOUT_TURN = f"""
     SELECT {CURRENT.names("c")} FROM asset_current c
      WHERE c.partition = ?
@@ -192,6 +200,15 @@ class SqlRecords:
     def standings(self, partition: Partition) -> Iterator[Standing]:
         with self._reading() as db:
             yield from map(_standing, db.stream(_FIND_STANDINGS, (partition,)))
+
+    def standing_counts(self, partition: Partition) -> list[StandingCount]:
+        found: Counter[tuple[str, str]] = Counter()
+        with self._reading() as db:
+            for begin, count in db.stream(_COUNT, (partition,)):
+                if match := _BEGIN.match(bytes(begin).decode(errors="replace")):
+                    found[match[1], match[2]] += count
+        ordered = sorted(found.items(), key=lambda item: (-item[1], item[0]))
+        return [StandingCount(Status(status), reason, count) for (status, reason), count in ordered]
 
     def unsettled(self, partition: Partition) -> Iterator[Unsettled]:
         with self._reading() as db:

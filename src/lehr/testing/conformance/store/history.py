@@ -158,6 +158,24 @@ def standings_come_by_id(store: Store) -> None:
 
 
 @RULES.opened
+def standings_are_counted_by_status_and_reason(store: Store) -> None:
+    """The most frequent first; another decision about an asset replaces its earlier one."""
+    waiting = Condition(Status.WAITING, Reason.FROZEN, "frozen by ana")
+    for id, condition in (
+        ("a", waiting),
+        ("b", waiting),
+        ("b", replace(waiting, message="frozen by ben")),
+        ("c", waiting),
+        ("c", Condition(Status.RETRYING, "OfItsOwn", '"}')),
+    ):
+        commit(store, RecordDecision(replace(decision(id), condition=condition)))
+    commit(store, RecordDecision(decision("d", partition=OTHER)))
+    found = [(item.status, item.reason, item.count) for item in store.records.standing_counts(PARTITION)]
+    expected = [(Status.WAITING, Reason.FROZEN, 2), (Status.RETRYING, "OfItsOwn", 1)]
+    hold(found == expected, f"statuses are counted, not {found}")
+
+
+@RULES.opened
 def what_is_unsettled_comes_with_what_it_waits_for(store: Store) -> None:
     """By id: every asset that is not settled, or waits for a release; of a waiting one, the last decision."""
     allowed = Verdict("rate/x", allow=True)
