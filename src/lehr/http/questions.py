@@ -135,6 +135,10 @@ class OfLatest(OfPartition, frozen=True):
     """The newest of them."""
 
     limit: Limit = 100
+    before: Annotated[
+        int,
+        Meta(description="Only those before the incarnation with this number; 0 for all.", ge=0, le=2**53),
+    ] = 0
 
 
 class OfComparison(OfPartition, frozen=True):

@@ -67,6 +67,14 @@ class OfNewest(OfSome, frozen=True):
     limit: Limit = 100
 
 
+class OfDecisions(OfNewest, frozen=True):
+    """Which of them."""
+
+    before: Annotated[
+        int, Meta(description="Only those before the decision with this number; 0 for all.", ge=0, le=2**53)
+    ] = 0
+
+
 class OfHistory(OfPartition, frozen=True):
     """Of which asset."""
 
@@ -279,7 +287,9 @@ def _prunable(reading: Reading, asked: OfPrunable) -> Pruned:
     return reading.records.prunable(Prune(reading.partition, asked.keep, moment_of(asked.before, "before")))
 
 
-@RECORDS.read_by("counts", "How many assets have each status and reason.", OfPartition, list[StandingCount])
+@RECORDS.read_by(
+    "counts", "How many assets have each status and reason.", OfPartition, list[StandingCount], whole=True
+)
 def _counts(reading: Reading, _asked: OfPartition) -> list[StandingCount]:
     return reading.records.standing_counts(reading.partition)
 
@@ -326,9 +336,10 @@ def _outputs(reading: Reading, asked: OfSome) -> list[Outputs]:
     return list(reading.records.outputs(reading.partition))
 
 
-@RECORDS.read_by("decisions", "Decisions, newest first.", OfNewest, list[NumberedDecision])
-def _decisions(reading: Reading, asked: OfNewest) -> list[NumberedDecision]:
-    found = reading.records.decisions(reading.partition, AssetId(asked.asset) or None, asked.limit)
+@RECORDS.read_by("decisions", "Decisions, newest first.", OfDecisions, list[NumberedDecision])
+def _decisions(reading: Reading, asked: OfDecisions) -> list[NumberedDecision]:
+    asset = AssetId(asked.asset) or None
+    found = reading.records.decisions(reading.partition, asset, asked.limit, asked.before)
     return [NumberedDecision(*item) for item in found]
 
 

@@ -79,8 +79,8 @@ class RemoteIntent(RemotePart):
         except NotThereError:
             return None
 
-    def incarnations(self, partition: Partition, limit: int) -> list[Incarnation]:
-        return self._newest(partition, "incarnations", Incarnation, limit)
+    def incarnations(self, partition: Partition, limit: int, before: int = 0) -> list[Incarnation]:
+        return self._newest(partition, "incarnations", Incarnation, limit, before=before)
 
     def intent_versions(self, partition: Partition, limit: int) -> list[IntentVersion]:
         """As `lehr.query.incarnations.versions`, which needs data on the server's disk."""

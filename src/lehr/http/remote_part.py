@@ -30,14 +30,21 @@ class RemotePart:
         return self._server.asked(path_of(partition, name), kind, asked)
 
     def _newest(
-        self, partition: Partition, name: str, kind: type[T], limit: int, asset: AssetId | None = None
+        self,
+        partition: Partition,
+        name: str,
+        kind: type[T],
+        limit: int,
+        asset: AssetId | None = None,
+        before: int = 0,
     ) -> list[T]:
-        """The newest items of a list that is ordered newest first.
+        """The newest items of a list that is ordered newest first; only those before one, unless that is 0.
 
         Raises:
             LehrError: there are more than fit in one answer, and all were requested.
         """
-        found = self._ask(partition, name, list[kind], asset=asset, limit=min(limit, _MOST))  # type: ignore[valid-type]
+        asked = {"asset": asset, "limit": min(limit, _MOST), "before": before or None}
+        found = self._ask(partition, name, list[kind], **asked)  # type: ignore[valid-type]
         if len(found) == _MOST < limit:
             raise LehrError(
                 f"there are more than {_MOST:,}, the maximum that {self._server.url} returns",

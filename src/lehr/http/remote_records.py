@@ -131,9 +131,9 @@ class RemoteRecords(RemotePart):
         return [head for head in heads if head.id not in had_turn]
 
     def decisions(
-        self, partition: Partition, asset: AssetId | None = None, limit: int = 100
+        self, partition: Partition, asset: AssetId | None = None, limit: int = 100, before: int = 0
     ) -> list[tuple[int, Decision]]:
-        found = self._newest(partition, "decisions", NumberedDecision, limit, asset)
+        found = self._newest(partition, "decisions", NumberedDecision, limit, asset, before)
         return [(item.number, item.decision) for item in found]
 
     def usage(self, reservation: Reservation, now: float, but: str = "") -> tuple[int, float | None]:

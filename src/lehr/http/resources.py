@@ -73,7 +73,7 @@ def _partition(question: Question, asked: OfPartition) -> Representation:
 
 @RESOURCES.read_by("incarnations", "Incarnations that are kept, newest first.", OfLatest, list[Incarnation])
 def _incarnations(reading: Reading, asked: OfLatest) -> list[Incarnation]:
-    return reading.intent.incarnations(reading.partition, asked.limit)
+    return reading.intent.incarnations(reading.partition, asked.limit, asked.before)
 
 
 @RESOURCES.answered_by(
@@ -84,7 +84,7 @@ def _incarnations(reading: Reading, asked: OfLatest) -> list[Incarnation]:
 )
 def _history(question: Question, asked: OfLatest) -> Representation:
     reading = question.reading(asked.partition)
-    return Representation(lambda: versions(reading, asked.limit, question.installation.history))
+    return Representation(lambda: versions(reading, asked.limit, question.installation.history, asked.before))
 
 
 class OfIncarnation(OfPartition, frozen=True):

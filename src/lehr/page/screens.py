@@ -116,7 +116,9 @@ async def _rollouts(api: InPartition, _asked: Asked) -> Shown:
 
 
 async def _history(api: InPartition, asked: Asked) -> Shown:
-    return {"versions": await api.get("history", limit=_PAGE)}
+    versions = await api.get("history", limit=_PAGE, before=asked.get("before"))
+    oldest = versions[-1]["incarnation"] if len(versions) >= _PAGE else None
+    return {"versions": versions, "before": oldest["sequence"] if oldest else ""}
 
 
 async def _compare(api: InPartition, asked: Asked) -> Shown:
@@ -139,7 +141,7 @@ SCREENS: tuple[Screen, ...] = (
     Screen("rollout", "/rollouts/{id}", read_rollout, under="rollouts"),
     Screen("canary", "/canary/{id}", read_canary, under="rollouts"),
     Screen("forecast", "/forecast/{id}", read_forecast, frozenset({"every_unit"}), under="rollouts"),
-    Screen("history", "/history", _history, title="History"),
+    Screen("history", "/history", _history, frozenset({"before"}), "History"),
     Screen("compare", "/compare", _compare, frozenset({"from", "to"}), under="history"),
     Screen("pushes", "/pushes", read_pushes, frozenset({"asset", "cursor"}), "Pushes"),
     Screen("push", "/pushes/{id}", read_push, under="pushes"),

@@ -31,18 +31,19 @@ class IntentVersion(msgspec.Struct, frozen=True):
     problems: tuple[Diagnostic, ...] = ()
 
 
-def versions(reading: Reading, limit: int, history: History) -> list[IntentVersion]:
+def versions(reading: Reading, limit: int, history: History, before: int = 0) -> list[IntentVersion]:
     """The versions of intent, newest first.
 
     Args:
         limit: of incarnations. Of refused versions, only one that is newer than all of them is known.
+        before: sequence of an incarnation: only older ones; 0 for all.
     """
-    incarnations = reading.intent.incarnations(reading.partition, limit)
+    incarnations = reading.intent.incarnations(reading.partition, limit, before)
     found = [
         IntentVersion(item.created_at, item, item.sources, commit_of(item.sources, history))
         for item in incarnations
     ]
-    last = reading.records.attempt(reading.partition)
+    last = None if before else reading.records.attempt(reading.partition)
     if last is None or last.publication is not Publication.REFUSED:
         return found
     commit = commit_of(last.sources, history)

@@ -175,8 +175,12 @@ class StoredIntent(Protocol):
         """A header, also of one that was pruned; None if there never was such an incarnation."""
         ...
 
-    def incarnations(self, partition: Partition, limit: int) -> list[Incarnation]:
-        """The newest headers of those that are kept, newest first."""
+    def incarnations(self, partition: Partition, limit: int, before: int = 0) -> list[Incarnation]:
+        """The newest headers of those that are kept, newest first.
+
+        Args:
+            before: a sequence: only those of lower ones; 0 for all.
+        """
         ...
 
     def require_kept(self, partition: Partition, sequence: int) -> None:
@@ -362,9 +366,13 @@ class Records(Protocol):
         ...
 
     def decisions(
-        self, partition: Partition, asset: AssetId | None = None, limit: int = 100
+        self, partition: Partition, asset: AssetId | None = None, limit: int = 100, before: int = 0
     ) -> list[tuple[int, Decision]]:
-        """The newest decisions with their numbers, newest first."""
+        """The newest decisions with their numbers, newest first.
+
+        Args:
+            before: a number: only those with lower ones; 0 for all.
+        """
         ...
 
     def decision(self, partition: Partition, number: int) -> tuple[Decision, bytes] | None:

@@ -395,6 +395,21 @@ def test_the_overview_counts_assets_by_status(state: Path) -> None:
         assert expected in text, text
 
 
+def test_a_long_history_is_shown_page_by_page(tmp_path: Path) -> None:
+    tmp_path.chmod(0o700)
+    shelf = Shelf(tmp_path / "state.sqlite")
+    for number in range(150):
+        shelf.publish(shelf.asset("a", str(number)))
+    shelf.close()
+    [first, second] = ask(tmp_path, "/p/shop/history", "/p/shop/history?before=51")
+    assert "/p/shop/history?before=51" in shape(first).links
+    assert "shop@150" in shape(first).text
+    assert "shop@50" not in shape(first).text
+    assert "shop@50" in shape(second).text
+    assert "shop@51" not in shape(second).text
+    assert not any("before=" in link for link in shape(second).links)
+
+
 def test_no_step_of_a_push_can_do_anything(evil: Path) -> None:
     [answer] = ask(evil, "/p/shop/pushes/op0001")
     assert answer.status == 200

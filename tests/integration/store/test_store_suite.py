@@ -15,6 +15,7 @@ from lehr.model.asset import Asset, AssetId, AssetKey, Partition
 from lehr.model.evidence import Ended
 from lehr.model.feed import FeedEntry
 from lehr.model.incarnation import AssetChange, Incarnation
+from lehr.model.operation import Operation
 from lehr.model.writes import Pruned
 from lehr.sdk.store import Head, PrunedError, Standing, Store, Unsettled
 from lehr.sdk.watch import FeedGoneError
@@ -253,6 +254,10 @@ def _what_is_left(right: Any, partition: Partition, after: int, limit: int = 100
     return []
 
 
+def _without_steps(found: Operation | None) -> Operation | None:
+    return None if found is None else replace(found, steps=())
+
+
 BREAKS: list[tuple[Rule, type[Broken]]] = [
     (feed.every_change_has_its_entry, with_records(feed=_first_changes)),
     (feed.what_changes_nothing_has_no_entry, ReportsRefusals),
@@ -296,6 +301,14 @@ BREAKS: list[tuple[Rule, type[Broken]]] = [
     (
         history.standings_come_by_id,
         with_records(standings=lambda right, partition: reversed(list(right.standings(partition)))),
+    ),
+    (
+        history.standings_are_counted_by_status_and_reason,
+        with_records(standing_counts=lambda right, partition: right.standing_counts(partition)[::-1]),
+    ),
+    (
+        admission.an_operation_keeps_what_its_plugin_reported,
+        with_records(operation=lambda right, partition, id: _without_steps(right.operation(partition, id))),
     ),
     (
         history.what_is_unsettled_comes_with_what_it_waits_for,

@@ -79,12 +79,12 @@ class SqlIntent(ABC):
         with self._reading() as db:
             return header(db, partition, sequence)
 
-    def incarnations(self, partition: Partition, limit: int) -> list[Incarnation]:
+    def incarnations(self, partition: Partition, limit: int, before: int = 0) -> list[Incarnation]:
         with self._reading() as db:
             rows = db.execute(
                 f"SELECT {INCARNATION.names()} FROM incarnation{db.by('incarnation_kept')}"  # noqa: S608
-                " WHERE partition = ? AND pruned = 0 ORDER BY sequence DESC LIMIT ?",
-                (partition, limit),
+                " WHERE partition = ? AND pruned = 0 AND sequence < ? ORDER BY sequence DESC LIMIT ?",
+                (partition, before or _NO_LIMIT, limit),
             ).fetchall()
             return list(headers(rows))
 

@@ -218,10 +218,10 @@ class SqlRecords:
             return list(heads_of(db.stream(_FIND_WITHOUT_TURN, (partition,))))
 
     def decisions(
-        self, partition: Partition, asset: AssetId | None = None, limit: int = 100
+        self, partition: Partition, asset: AssetId | None = None, limit: int = 100, before: int = 0
     ) -> list[tuple[int, Decision]]:
         with self._reading() as db:
-            rows = _newest(db, DECISION, partition, asset, limit)
+            rows = _newest(db, DECISION, partition, asset, limit, before or None)
             return [(row[0], _decision.decode(row[3])) for row in rows]
 
     def decision(self, partition: Partition, number: int) -> tuple[Decision, bytes] | None:

@@ -83,6 +83,9 @@ def decisions_come_newest_first(store: Store) -> None:
     of_a = [item for _, item in store.records.decisions(PARTITION, AssetId("a"))]
     hold(of_a == [made[2], made[0]], "one asset's are its own")
     hold(store.records.decisions(PARTITION, limit=1) == found[:1], "no more than asked")
+    for at, (number, _decision) in enumerate(found):
+        older = store.records.decisions(PARTITION, before=number)
+        hold(older == found[at + 1 :], "before a number are those with lower ones")
     hold(
         store.records.decisions(PARTITION, AssetId("a"), 1) == found[:1],
         "no more than asked of one asset",

@@ -141,6 +141,8 @@ def headers_say_what_an_incarnation_is(store: Store) -> None:
         "headers come newest first",
     )
     hold([item.sequence for item in store.intent.incarnations(PARTITION, 1)] == [3], "no more than asked")
+    hold([item.sequence for item in store.intent.incarnations(PARTITION, 10, 3)] == [2, 1], "only older ones")
+    hold(store.intent.incarnations(PARTITION, 10, 1) == [], "nothing is older than the first")
 
 
 @RULES.opened
