@@ -34,7 +34,8 @@ def test_the_guide_works_as_it_stands(tmp_path: Path) -> None:
     first, second = output.split("if every unit of page-waves had new content:\n")[1:3]
     assert "Rollout ends: unknown" in first
     assert "Rollout ends: unknown" not in second.partition("Assumptions")[0]
-    last = json.loads(output[output.index('{\n  "policy"') :])
+    # The log of `lehr run`, which goes on in the background, may follow.
+    last, _end = json.JSONDecoder().raw_decode(output, output.index('{\n  "policy"'))
     times = [
         unit[name][end]
         for unit in last["forecast"]["units"]

@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from lehr.model.reason import Reason
 from lehr.page.answers import attributes
 
 NODE_WIDTH, NODE_HEIGHT = 204, 42
@@ -27,7 +28,7 @@ _APART = 8
 _LONGEST, _HEAD = 25, 10
 """Characters of an id in the picture, and how many of these are from its beginning."""
 _LONGEST_STATE = 27
-_AS_INTENDED = "AsIntended"
+
 _MOST_PATHS = 3
 
 Pair = tuple[str, str]
@@ -232,7 +233,7 @@ def _columns(ids: Sequence[str]) -> list[list[str]]:
 def _node(node: Any, centre: bool, place: Place) -> Node:
     status = node.status or "not in intent"
     both = f"{status} {node.reason}".strip()
-    state = status if len(both) > _LONGEST_STATE or node.reason in (status, _AS_INTENDED) else both
+    state = status if len(both) > _LONGEST_STATE or node.reason in (status, Reason.AS_INTENDED) else both
     words = ", ".join(filter(None, (node.id, both, node.type)))
     label, known = shortened(node.id), bool(node.type)
     return Node(node.id, label, state, words, status, node.reason, known, centre, place)
