@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import http.client
 import random
+import re
 import subprocess
 import sys
 import tempfile
@@ -64,12 +65,13 @@ def publish(store: SqliteStore, base: int, changed: list[Asset]) -> None:
 class Client:
     """One connection, which is kept."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, root: str = f"/v1/partitions/{PARTITION}") -> None:
         self._connection = http.client.HTTPConnection(urlsplit(url).netloc)
+        self._root = root
 
     def get(self, target: str) -> bytes:
-        """Ask the partition for something."""
-        self._connection.request("GET", f"/v1/partitions/{PARTITION}{target}")
+        """Ask for something below the root."""
+        self._connection.request("GET", f"{self._root}{target}")
         answer = self._connection.getresponse()
         content = answer.read()
         if answer.status != http.client.OK:
@@ -176,7 +178,8 @@ def serving(folder: Path) -> Iterator[str]:
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         try:
             assert process.stderr is not None
-            yield process.stderr.readline().split()[-1]
+            found = (re.search(r"serving at (http://\S+)", line) for line in process.stderr)
+            yield next(match[1] for match in found if match)
         finally:
             process.terminate()
 

@@ -228,7 +228,7 @@ def running(folder: Path, size: int) -> Iterator[Lehr]:
                 raise RuntimeError(f"lehr run has ended: {''.join(said)}")
             # What it says later must not fill the pipe, or it would stand still.
             threading.Thread(target=process.stderr.read, daemon=True).start()
-            ours = Lehr(repository, said[-1].split()[-1])
+            ours = Lehr(repository, said[-1].partition(" serving at ")[2].split()[0])
             ours.write(0, 2)
             while ours.newest() < 2:
                 time.sleep(0.05)

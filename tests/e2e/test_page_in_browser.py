@@ -256,6 +256,24 @@ def test_it_shows_what_changes_by_itself_and_keeps_what_is_open(
 
 
 @pytest.mark.parametrize("served", ["live"], indirect=True)
+def test_seven_tabs_and_more_are_all_shown_what_changes(browser: Any, served: str, shelf: Shelf) -> None:
+    context = signed_in(browser, served)
+    tabs = [Watched(context) for _ in range(9)]
+    for tab in tabs:
+        tab.page.goto(f"{served}/p/shop/assets/a")
+        playwright.expect(tab.page.locator("h1")).to_contain_text("a has converged", timeout=PATIENCE)
+    shelf.decide("a", Status.WAITING, Reason.FROZEN, "frozen by ana: market day")
+    for tab in tabs:
+        playwright.expect(tab.page.locator("h1")).to_contain_text("market day", timeout=PATIENCE)
+    tabs[0].page.close()  # which followed the feed for all of them
+    shelf.decide("a", Status.CONVERGED, Reason.AS_INTENDED, "production is as intended")
+    for tab in tabs[1:]:
+        playwright.expect(tab.page.locator("h1")).to_contain_text("a has converged", timeout=PATIENCE)
+        assert tab.troubles == []
+    context.close()
+
+
+@pytest.mark.parametrize("served", ["live"], indirect=True)
 def test_while_the_server_is_away_what_is_known_stays_and_is_marked(
     browser: Any, served: str, request: pytest.FixtureRequest
 ) -> None:

@@ -35,6 +35,9 @@ MEDIA_TYPE = "text/event-stream"
 _HEADERS = ((b"content-type", MEDIA_TYPE.encode()), (b"cache-control", b"no-store"))
 _RETRY = b"retry: 2000\n\n"
 _ALIVE = b": nothing has changed\n\n"
+_POLL_SECONDS = 0.25
+"""People look at pages that follow. While none does, nothing is read."""
+
 _ENCODED = 200
 """Events that are kept as they are sent."""
 
@@ -115,6 +118,7 @@ class Events:
                 self._store,
                 partition,
                 self._clock,
+                poll=_POLL_SECONDS,
                 heartbeat=self._limits.heartbeat_seconds,
                 reading=self._reading,
             )

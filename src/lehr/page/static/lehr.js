@@ -1,8 +1,8 @@
 // Replaces what a page shows by what it would show now. Without this file, a reload does the same.
-const SOON = 300; // much often changes together
+const SOON = 150; // much often changes together
 const EVERY = 15000; // times and progress change without an event
 const RETRY = 3000;
-let timer, stream;
+let timer, stream, waiting, release;
 
 async function refresh() {
   if (document.hidden || document.activeElement?.closest("form")) return again(EVERY);
@@ -38,14 +38,31 @@ function again(wait) {
   timer = setTimeout(refresh, wait);
 }
 
-// Browsers allow six connections to a server: hidden pages give theirs back.
+function changed() {
+  if (due > Date.now() + SOON) again(SOON);
+}
+
+// Browsers allow six connections to a server. One visible page follows the feed for all of a browser, where it
+// lets them agree on one: only there, and on encrypted connections or on this machine.
+const path = document.body.dataset.events;
+const others = path && window.BroadcastChannel ? new BroadcastChannel(path) : null;
+if (others) others.onmessage = changed;
+
 function follow() {
+  waiting?.abort();
+  release?.();
   stream?.close();
-  stream = null;
-  const path = document.body.dataset.events;
+  stream = release = null;
   if (document.hidden || !path) return;
+  if (!navigator.locks || !others) return listen();
+  waiting = new AbortController();
+  const held = () => new Promise((done) => { release = done; listen(); });
+  navigator.locks.request(path, { signal: waiting.signal }, held).catch(() => {}); // it is hidden by now
+}
+
+function listen() {
   stream = new EventSource(path);
-  stream.onmessage = () => due > Date.now() + SOON && again(SOON);
+  stream.onmessage = () => { changed(); others?.postMessage(0); };
   stream.addEventListener("problem", () => stream.close()); // what is gone does not matter: it asks again anyway
 }
 
