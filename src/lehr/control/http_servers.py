@@ -105,7 +105,8 @@ def recorded(url: str, state: Path) -> Iterator[None]:
         try:
             yield
         finally:
-            if path is not None and _read(path) is not None:
+            left = None if path is None else _read(path)
+            if path is not None and left is not None and left.process == os.getpid():
                 path.unlink(missing_ok=True)
 
 

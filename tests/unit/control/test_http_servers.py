@@ -74,6 +74,19 @@ def test_a_server_is_known_while_it_answers(state: Path) -> None:
     assert token_for(URL) == ""
 
 
+def test_a_server_that_ends_leaves_the_record_of_its_successor(state: Path, states: Path) -> None:
+    make_token(state)
+    path = states / "servers" / "127.0.0.1:8470"
+    with recorded(URL, state), path.open() as file:
+        successor = subprocess.Popen(["sleep", "100"], stdin=file)
+        left = msgspec.structs.replace(running_servers()[0], process=successor.pid)
+        path.write_bytes(msgspec.json.encode(left))
+        assert running_servers() == [left]
+    assert running_servers() == [left]
+    successor.kill()
+    successor.wait()
+
+
 def test_the_token_of_the_environment_is_sent_wherever_one_is_needed(
     state: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
