@@ -33,11 +33,17 @@ class Events:
         self._server = server
 
     async def position(self) -> int:
-        answer = await self._server.get(f"{ROOT}/feed")
-        return int(answer.json["position"]) - FIRST
+        try:
+            position = int((await self._server.get(f"{ROOT}/feed")).json["position"])
+        except (IndexError, ValueError, ConnectionError) as error:  # it was broken before its end
+            raise TransientError("the connection is lost") from error
+        return position - FIRST
 
     async def watch(self, after: int) -> AsyncIterator[FeedEntry]:
-        reader, writer = await self._server.connect()
+        try:
+            reader, writer = await self._server.connect()
+        except ConnectionError as error:
+            raise TransientError("the connection is lost") from error
         lines = [f"GET {ROOT}/events HTTP/1.0", "Host: 127.0.0.1", f"Last-Event-ID: {after + FIRST}"]
         writer.write(("\r\n".join(lines) + "\r\n\r\n").encode())
         try:
