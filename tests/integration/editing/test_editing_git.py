@@ -443,7 +443,11 @@ def test_a_branch_that_cannot_be_moved_leaves_the_work_tree_as_it_was(work: Repo
 def test_a_repository_that_cannot_be_written_says_so(bare: Repository) -> None:
     new = TEXT.replace("3 ", "5 ")
     blob = pygit2.hash(new.encode())
-    (bare.path / "objects" / str(blob)[:2]).touch()  # root may write everywhere else
+    folder = bare.path / "objects" / str(blob)[:2]
+    if folder.exists():  # another object has the same first byte: one in a hundred repositories
+        subprocess.run(["git", "-C", str(bare.path), "repack", "-adq"], check=True)
+        shutil.rmtree(folder, ignore_errors=True)
+    folder.touch()  # root may write everywhere else
     assert "EDT113" in refused(lambda: change(bare))
     assert bare.committed() == TEXT
 
