@@ -27,6 +27,7 @@ from lehr.http import event_streams, problems
 from lehr.http.access import SIGN_IN_PATH, Access
 from lehr.http.catalogue import CATALOGUE
 from lehr.http.hooks import HOOK_PATH, Hook
+from lehr.http.kept import Kept
 from lehr.http.limits import Limits
 from lehr.http.openapi import EVENTS_PATH, OPENAPI_PATH, WATCH_PATH, of_server, openapi
 from lehr.http.outgoing_responses import Abort, Outbound, Outgoing
@@ -128,6 +129,7 @@ class Application:
         self._access = access
         self._named: dict[str, Resource] = {}
         self._selecting = Selecting(clock, limits)
+        self._kept = Kept()
 
     def routes(self) -> list[Route]:
         """All resources."""
@@ -275,7 +277,9 @@ class Application:
 
     def _question(self, store: Store) -> Question:
         sift = self._readers.sieves.sift
-        return Question(store, self._clock, self._limits, self._installation, sift, self._run_state)
+        return Question(
+            store, self._clock, self._limits, self._installation, self._kept, sift, self._run_state
+        )
 
     async def _take_hook(self, request: Request) -> Response:
         assert self._hook is not None

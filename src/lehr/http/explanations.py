@@ -27,6 +27,7 @@ from lehr.model.asset import AssetId
 from lehr.model.provenance import Commit
 from lehr.model.reason import Reason
 from lehr.query.asset_rows import known_asset
+from lehr.query.cause_inputs import cause_inputs
 from lehr.query.cause_reader import read_root_causes
 from lehr.query.causes import Cause, cause_order
 from lehr.query.explain import explain
@@ -146,7 +147,10 @@ def _causes(question: Question, asked: OfCauses) -> Representation:
 
     def make() -> CausePage:
         of = AssetId(asked.of) if asked.of else None
-        found = read_root_causes(reading, most=asked.examples, of=of)
+        inputs = question.kept.updated(
+            ("causes", reading.partition), lambda before: cause_inputs(reading, before)
+        )
+        found = read_root_causes(reading, most=asked.examples, of=of, inputs=inputs)
         if of is not None and not found.causes:
             with meaning("NotFound"):
                 known_asset(reading, of)

@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Meta
 
 from lehr.base.clock import Clock
+from lehr.http.kept import Kept
 from lehr.http.limits import FILTER_LENGTH, Limits
 from lehr.http.problems import meaning
 from lehr.model.asset import Partition
@@ -69,6 +70,7 @@ class Question(NamedTuple):
     clock: Clock
     limits: Limits
     installation: Installation
+    kept: Kept
     sieve: Sieve | None = None
     run_state: RunStates | None = None
 

@@ -6,7 +6,7 @@ Values as the store keeps them, times in seconds since the epoch: `lehr.http.rem
 from __future__ import annotations
 
 import itertools
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 from msgspec import Meta
@@ -287,11 +287,26 @@ def _prunable(reading: Reading, asked: OfPrunable) -> Pruned:
     return reading.records.prunable(Prune(reading.partition, asked.keep, moment_of(asked.before, "before")))
 
 
-@RECORDS.read_by(
+class _Counts(NamedTuple):
+    """Counts, and the position of the feed before they were made."""
+
+    position: int
+    counts: list[StandingCount]
+
+
+@RECORDS.answered_by(
     "counts", "How many assets have each status and reason.", OfPartition, list[StandingCount], whole=True
 )
-def _counts(reading: Reading, _asked: OfPartition) -> list[StandingCount]:
-    return reading.records.standing_counts(reading.partition)
+def _counts(question: Question, asked: OfPartition) -> Representation:
+    reading = question.reading(asked.partition)
+
+    def counted(before: _Counts | None) -> _Counts:
+        position = reading.records.position(reading.partition)
+        if before is not None and before.position == position:
+            return before
+        return _Counts(position, reading.records.standing_counts(reading.partition))
+
+    return Representation(lambda: question.kept.updated(("counts", reading.partition), counted).counts)
 
 
 @RECORDS.read_by("standings", "Conditions of assets.", OfStandings, list[Standing], whole=True)

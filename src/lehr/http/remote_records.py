@@ -14,15 +14,15 @@ from lehr.http.remote_part import RemotePart
 from lehr.model.asset import AssetId, AssetKey, Partition
 from lehr.model.attempt import Attempt
 from lehr.model.control import AuditEntry, Control
-from lehr.model.decision import Decision, Reservation, Status
+from lehr.model.decision import Decision, Reservation
 from lehr.model.evidence import Evidence
 from lehr.model.feed import FeedEntry
 from lehr.model.handle import Handle
 from lehr.model.operation import LedgerEntry, Operation
 from lehr.model.outputs import Outputs
-from lehr.model.reason import Reason
 from lehr.model.release import Release, Released
 from lehr.model.writes import Prune, Pruned
+from lehr.query.cause_inputs import unsettled_of
 from lehr.query.explain import NumberedDecision
 from lehr.query.explanation import NumberedAuditEntry
 from lehr.query.list_cursor import list_cursor
@@ -111,19 +111,8 @@ class RemoteRecords(RemotePart):
         return self._ask(partition, "counts", list[StandingCount])
 
     def unsettled(self, partition: Partition) -> Iterator[Unsettled]:
-        for standing in self.standings(partition):
-            condition = standing.condition
-            if condition.status.settled and condition.reason != Reason.AWAITING_RELEASE:
-                continue
-            last = None
-            if condition.status is Status.WAITING:
-                last = next(iter(self.decisions(partition, standing.asset, 1)), None)
-            if last is None:
-                yield Unsettled(standing)
-                continue
-            _number, decision = last
-            waiting = tuple(item for item in decision.verdicts if not item.allow)
-            yield Unsettled(standing, decision.awaits, waiting)
+        found = (unsettled_of(item, self, partition) for item in self.standings(partition))
+        yield from (item for item in found if item is not None)
 
     def without_turn(self, partition: Partition) -> list[Head]:
         heads = self._ask(partition, "heads", list[Head])
