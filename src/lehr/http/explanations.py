@@ -5,7 +5,8 @@ Each answers the value that a command prints with `-o json`.
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, NamedTuple
 
 import msgspec
 from msgspec import Meta
@@ -27,9 +28,9 @@ from lehr.model.asset import AssetId
 from lehr.model.provenance import Commit
 from lehr.model.reason import Reason
 from lehr.query.asset_rows import known_asset
-from lehr.query.cause_inputs import cause_inputs
+from lehr.query.cause_inputs import CauseInputs, cause_inputs
 from lehr.query.cause_reader import read_root_causes
-from lehr.query.causes import Cause, cause_order
+from lehr.query.causes import Cause, RootCauses, cause_order
 from lehr.query.explain import explain
 from lehr.query.explain_at import explain_at
 from lehr.query.incarnations import commit_of
@@ -51,6 +52,9 @@ from lehr.strategist.documents import (
 from lehr.strategist.overview import Rollouts
 
 EXPLANATIONS = Catalogue()
+
+_MOST_KEPT = 64
+"""How many answers about root causes are kept until the next change."""
 
 # --- why -----------------------------------------------------------------------------
 
@@ -147,10 +151,7 @@ def _causes(question: Question, asked: OfCauses) -> Representation:
 
     def make() -> CausePage:
         of = AssetId(asked.of) if asked.of else None
-        inputs = question.kept.updated(
-            ("causes", reading.partition), lambda before: cause_inputs(reading, before)
-        )
-        found = read_root_causes(reading, most=asked.examples, of=of, inputs=inputs)
+        found = _root_causes(question, reading, asked.examples, of)
         if of is not None and not found.causes:
             with meaning("NotFound"):
                 known_asset(reading, of)
@@ -161,6 +162,32 @@ def _causes(question: Question, asked: OfCauses) -> Representation:
         return CausePage(found.count, len(found.causes), shown, cursor)
 
     return Representation(make)
+
+
+class _KeptCauses(NamedTuple):
+    """Root causes of one time.
+
+    Attributes:
+        found: by how many assets of a cause are named, and of which asset the cause is.
+    """
+
+    inputs: CauseInputs
+    found: Mapping[tuple[int, AssetId | None], RootCauses]
+
+
+def _root_causes(question: Question, reading: Reading, most: int, of: AssetId | None) -> RootCauses:
+    """As `read_root_causes`, which is asked at most once per change of the store, however many follow it."""
+
+    def updated(before: _KeptCauses | None) -> _KeptCauses:
+        inputs = cause_inputs(reading, None if before is None else before.inputs)
+        same = before is not None and before.inputs.position == inputs.position
+        found = before.found if before is not None and same and len(before.found) < _MOST_KEPT else {}
+        if (most, of) in found:
+            return _KeptCauses(inputs, found)
+        causes = read_root_causes(reading, most=most, of=of, inputs=inputs)
+        return _KeptCauses(inputs, {**found, (most, of): causes})
+
+    return question.kept.updated(("causes", reading.partition), updated).found[most, of]
 
 
 class OfGraph(OfPartition, frozen=True):
