@@ -11,9 +11,9 @@ from lehr.cli.sim.coverage import coverage
 from lehr.testing.sim.suite import play
 from tests.codes import raises
 
-RARE = "condition LetGo"
-MODULE = "lehr.enforce.step"
-LINE = "Reason.LET_GO"
+RARE = "condition Recovering"
+MODULE = "lehr.enforce.step.comparison"
+LINE = "Reason.RECOVERING"
 MOST_SEEDS = 50
 
 

@@ -15,6 +15,7 @@ from lehr.enforce import enforcer, step
 from lehr.enforce.committer import Committer
 from lehr.enforce.state import State, StatusReported
 from lehr.enforce.step import StepResult
+from lehr.enforce.step.unknown_outcome import status_reported
 from lehr.model import admission
 from lehr.model.operation import Progress
 from lehr.publish import publisher
@@ -81,7 +82,7 @@ async def _for_ever(arrivals: Arrivals) -> None:
 
 
 def _ended(state: State, event: StatusReported) -> StepResult:
-    return step._status_reported(state, StatusReported(Progress.ENDED))
+    return status_reported(state, StatusReported(Progress.ENDED))
 
 
 PLANTED: dict[str, tuple[Any, str, Any, Fault]] = {
