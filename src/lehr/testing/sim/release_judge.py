@@ -102,7 +102,12 @@ class ReleaseJudge:
         return any(item.kind is ReleaseKind.ROLLBACK for item in self.history(id)[-1:])
 
     def knows_release(self, id: str, release: str | None) -> bool:
-        """Whether a turn under `release` knew of the one that counts; a turn may begin just before it."""
+        """Whether a turn under `release` knew of the one that counts; a turn may begin just before it.
+
+        Decisions do not name a release to the newest content, so without a name they may have been under one.
+        """
+        if release is None and any(item.target is None for item in self._of.get(id, ())):
+            return False
         return next((item.id for item in self.history(id)[-1:]), None) == release
 
     def base(self, id: str) -> int:
