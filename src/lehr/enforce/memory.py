@@ -11,9 +11,9 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from lehr.enforce.contest import NO_CONTEST, Contest
+from lehr.enforce.kept_turn import TurnInputs, unpack
 from lehr.enforce.state import NO_TROUBLE, Begin, Ended, State, Trouble
 from lehr.enforce.step import step
-from lehr.enforce.turn_inputs import TurnInputs, unpack
 from lehr.model.decision import Decision
 
 

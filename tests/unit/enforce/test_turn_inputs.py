@@ -12,6 +12,7 @@ from lehr.base.digest import digest_all
 from lehr.base.errors import StalledError, TransientError
 from lehr.enforce.conclude import broke
 from lehr.enforce.contest import Contest
+from lehr.enforce.kept_turn import unpack
 from lehr.enforce.state import (
     Admitted,
     AskAdmission,
@@ -30,7 +31,7 @@ from lehr.enforce.state import (
     Trouble,
 )
 from lehr.enforce.step import RETRY, step
-from lehr.enforce.turn_inputs import decide_again, unpack, with_inputs
+from lehr.enforce.turn_inputs import decide_again, with_inputs
 from lehr.enforce.turndown import TurndownStage
 from lehr.model.asset import AssetId
 from lehr.model.control import ControlKind
