@@ -207,7 +207,8 @@ async def _answering(
             warn_of(http)
             given = (deployment.state, named_store(), plane.state, plane)
             try:
-                server = await entered.enter_async_context(answering(http, *given))
+                how = http._replace(deployment=deployment)
+                server = await entered.enter_async_context(answering(how, *given))
                 report(serving_at(server.url), "http")
             except LehrError as error:
                 report(f"not serving over HTTP: {error}", "http", Level.WARNING)

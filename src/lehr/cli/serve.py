@@ -9,6 +9,7 @@ import click
 
 from lehr.cli.active_run import state_of_folder
 from lehr.cli.command import command
+from lehr.cli.metrics_file import metrics_option
 from lehr.cli.run_log import report
 from lehr.cli.stored import named_store, state_folder, state_option
 from lehr.control.activity_log import Level
@@ -31,7 +32,9 @@ server_name_option = click.option(
 
 
 public_read_option = click.option(
-    "--public-read", is_flag=True, help="Answer everyone who can connect, without the token of the state."
+    "--public-read",
+    is_flag=True,
+    help="Answer everyone who can connect, without the token of the state. Dry runs still need it.",
 )
 
 
@@ -45,8 +48,9 @@ public_read_option = click.option(
 )
 @server_name_option
 @public_read_option
+@metrics_option
 @state_option
-def serve(listen: str, names: tuple[str, ...], public_read: bool) -> None:
+def serve(listen: str, names: tuple[str, ...], public_read: bool, metrics: Path | None) -> None:
     """Serve intent and status over HTTP, read-only. `lehr open` shows them in a browser.
 
     It reads the same store as `lehr run`, which does not need to be active and may be on another machine.
@@ -63,22 +67,24 @@ def serve(listen: str, names: tuple[str, ...], public_read: bool) -> None:
     """
     from lehr.cli.run_log import configure_logs
     from lehr.cli.shutdown import run_until_ended
+    from lehr.http.server import parse_address
+    from lehr.wiring.metrics import read_sources
+    from lehr.wiring.program import Answering
 
     configure_logs()
     folder = state_folder()
+    if metrics is not None:
+        read_sources(metrics)  # a mistake in it is reported now, not at the first dry run
+    how = Answering(parse_address(listen), names, public_read, metrics=metrics)
     run_until_ended(
-        lambda ended: _serve(ended, listen, names, folder, public_read=public_read),
+        lambda ended: _serve(ended, how, folder),
         message="shutting down; watchers will reconnect",
     )
 
 
-async def _serve(
-    ended: Ending, listen: str, names: tuple[str, ...], state: Path, *, public_read: bool
-) -> int:
-    from lehr.http.server import parse_address
-    from lehr.wiring.program import Answering, answering
+async def _serve(ended: Ending, how: Answering, state: Path) -> int:
+    from lehr.wiring.program import answering
 
-    how = Answering(parse_address(listen), names, public_read)
     warn_of(how)
 
     def run() -> RunState:

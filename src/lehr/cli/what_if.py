@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lehr.cli import terminal
 from lehr.cli.explanation_text import differences, paint, verdict_lines
 from lehr.cli.output import show_text
-from lehr.cli.stored import state_folder
+from lehr.cli.stored import remote_store, state_folder
 from lehr.dry_run.planner import PlannedResult
 from lehr.model.decision import Status
 
 if TYPE_CHECKING:
+    from lehr.dry_run.dry_turns import DryTurns
     from lehr.dry_run.planner import Planned
     from lehr.dry_run.unblock import Unblocking
-    from lehr.dry_run.what_if import Supposed, WhatIf
+    from lehr.dry_run.what_if import Supposed
     from lehr.query.partition_view import Reading
 
 _APPROVE, _RETRY = "lehr approve ", "lehr retry "
@@ -31,67 +32,61 @@ def show_what_if(
     Raises:
         LehrError: one of them is not valid, or would be refused; the asset cannot be planned.
     """
-    import asyncio
-
     from lehr.base.moments import plain
 
-    async def asked() -> Supposed:
-        async with _opened(reading, asset, metrics) as what_if:
-            return await what_if.turn(what_if.parsed(commands))
-
-    found = asyncio.run(asked())
+    remote = remote_store(reading)
+    if remote is not None:
+        found = remote.what_if(reading.partition, asset, commands)
+    else:
+        found = _supposed(reading, asset, commands, metrics)
     show_text(form, _supposed_lines(found, reading.now), lambda: plain(found))
 
 
 def show_unblocking(reading: Reading, asset: str, metrics: Path | None, form: str) -> None:
     """Show the fewest commands that would unblock an asset. Raises as `show_what_if`."""
-    import asyncio
-
     from lehr.base.moments import plain
-    from lehr.dry_run.unblock import unblocking
 
-    async def asked() -> Unblocking:
-        async with _opened(reading, asset, metrics) as what_if:
-            return await unblocking(what_if)
-
-    found = asyncio.run(asked())
+    remote = remote_store(reading)
+    if remote is not None:
+        found = remote.unblocking(reading.partition, asset)
+    else:
+        found = _unblocking(reading, asset, metrics)
     show_text(form, _unblocking_lines(found, reading.now), lambda: plain(found))
 
 
-@contextlib.asynccontextmanager
-async def _opened(reading: Reading, id: str, metrics: Path | None) -> AsyncIterator[WhatIf]:
+def _supposed(reading: Reading, asset: str, commands: Sequence[str], metrics: Path | None) -> Supposed:
+    import asyncio
+
+    async def asked() -> Supposed:
+        async with _opened(reading, metrics) as turns:
+            what_if = turns.what_if(asset)
+            return await what_if.turn(what_if.parsed(commands))
+
+    return asyncio.run(asked())
+
+
+def _unblocking(reading: Reading, asset: str, metrics: Path | None) -> Unblocking:
+    import asyncio
+
+    from lehr.dry_run.unblock import unblocking
+
+    async def asked() -> Unblocking:
+        async with _opened(reading, metrics) as turns:
+            return await unblocking(turns.what_if(asset))
+
+    return asyncio.run(asked())
+
+
+def _opened(reading: Reading, metrics: Path | None) -> AbstractAsyncContextManager[DryTurns]:
     from lehr import wiring
-    from lehr.base.blocking import Inline
-    from lehr.base.chance import Chance
-    from lehr.base.clock import SystemClock
     from lehr.cli.run_log import configure_logs
-    from lehr.control.state_folder import record_of
-    from lehr.dry_run.what_if import WhatIf
-    from lehr.query.asset_rows import known_asset
-    from lehr.sdk.runtime import Runtime
-    from lehr.strategist.what_if import SupposedRollouts
 
     configure_logs()
-    asset, _came_with = known_asset(reading, id)
-    state = state_folder()
-    record = record_of(state)
-    base = Path.cwd() if record is None or not record.path.is_dir() else record.path
-    deployment = wiring.Deployment(location=str(base), state=state, base=base, metrics=metrics)
-    store, clock, registry = (
-        reading.store,
-        SystemClock(),
-        wiring.registry_of(reading.store, reading.partition),
+    state, here = state_folder(), Path.cwd()
+    deployment = wiring.recorded_deployment(state, metrics) or wiring.Deployment(
+        location=str(here), state=state, base=here, metrics=metrics
     )
-    looks = wiring.looks(deployment, patience=None)
-    plugins = wiring.plugins(deployment)
-    rollouts = SupposedRollouts(store, registry, reading.partition, wiring.calendars, clock.now())
-    runtime = Runtime(reading.partition, store, registry, clock, Chance(), Inline(), None, looks)
-    try:
-        yield WhatIf(runtime, asset, plugins, wiring.checks(), rollouts)
-    finally:
-        await looks.close()
-        for plugin in plugins:
-            await plugin.close()
+    return wiring.dry_turns(reading, deployment)
 
 
 # --- as text -------------------------------------------------------------------------
@@ -192,20 +187,3 @@ _IS = {
     PlannedResult.HELD: "is held",
     PlannedResult.NOT_KNOWN: "is not pushed",
 }
-
-
-def require_local(server: str | None) -> None:
-    """Check that production can be compared here.
-
-    Raises:
-        LehrError: the command reads from a server.
-    """
-    from lehr.base.errors import LehrError
-
-    if server is not None:
-        raise LehrError(
-            "commands cannot be supposed over HTTP",
-            code="CLI189",
-            why="a dry turn compares production, which the server does not",
-            fix="run it on the machine of `lehr run`, without --server",
-        )

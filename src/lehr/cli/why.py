@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from lehr.cli.active_run import run_state
 from lehr.cli.command import command
@@ -112,14 +113,20 @@ def _require_one_question(
 
 def _suppose(asset: str, supposed: tuple[str, ...], metrics: Path | None, form: str) -> None:
     """Dry turns of an asset: after the supposed commands, or after the fewest that unblock it."""
-    from lehr.cli.what_if import require_local, show_unblocking, show_what_if
+    from lehr.cli.what_if import show_unblocking, show_what_if
 
-    require_local(named_server())
+    _require_own_metrics(click.get_current_context())
     with open_reading() as reading:
         if supposed:
             show_what_if(reading, asset, supposed, metrics, form)
         else:
             show_unblocking(reading, asset, metrics, form)
+
+
+def _require_own_metrics(context: click.Context) -> None:
+    """A server compares production with the metric sources that it was started with."""
+    if named_server() and context.get_parameter_source("metrics") is ParameterSource.COMMANDLINE:
+        raise click.UsageError("--metrics and --server cannot be combined.")
 
 
 def _warn_of_trouble(state: Path) -> None:

@@ -11,8 +11,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import enum
-from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
-from typing import Any, Literal, NamedTuple, cast
+from collections.abc import Callable, Collection, Coroutine, Sequence
+from typing import Any, NamedTuple, cast
 
 import msgspec
 from msgspec.structs import replace
@@ -24,6 +24,7 @@ from lehr.base.log import Log
 from lehr.dry_run.candidate import CandidateIntent, PublishedIntent
 from lehr.dry_run.comparisons import Comparisons
 from lehr.dry_run.intent_changes import IntentChanges, intent_changes
+from lehr.dry_run.memories import Memories, no_memories
 from lehr.dry_run.supposed import Supposed
 from lehr.dry_run.texts import has_texts, texts_of
 from lehr.enforce.conclude import broke
@@ -31,7 +32,7 @@ from lehr.enforce.governance import AsOf, load
 from lehr.enforce.intent_readers import RecordingReader
 from lehr.enforce.lane import Lane
 from lehr.enforce.lookups import Lookups
-from lehr.enforce.memory import NO_MEMORY, Memory
+from lehr.enforce.memory import NO_MEMORY
 from lehr.enforce.neighbours import Neighbours
 from lehr.enforce.plugin_errors import one_line
 from lehr.enforce.recovery import Recovered, recover
@@ -114,7 +115,7 @@ class Planned(msgspec.Struct, frozen=True):
     diff: Diff | None = None
     wait_for: tuple[AssetId, ...] = ()
     verdicts: tuple[Verdict, ...] = ()
-    purpose: Purpose | Literal[""] = ""
+    purpose: str = ""
     since: str = ""
 
 
@@ -139,14 +140,15 @@ class Planner:
         candidate: CandidateIntent | PublishedIntent,
         plugins: Sequence[AssetPlugin],
         checks: Sequence[CheckPlugin],
-        memories: Mapping[AssetId, Memory] = {},
+        memories: Memories = no_memories,
         comparisons: Comparisons | None = None,
     ) -> None:
         """Plan the effects of publishing `candidate`.
 
         Args:
             runtime: its store, with published intent and records, is only read.
-            memories: what a running process remembers of assets; by default as after a start, nothing.
+            memories: those of a running process, of the assets that are planned; by default none, as after a
+                start.
             comparisons: shared with other plans of the same moment; None to share none.
         """
         overlay = cast(Store, _Overlay(candidate, runtime.store.records))
@@ -181,16 +183,24 @@ class Planner:
         lane = self._lanes.get(item.type, self._unserved)
         slot = Slot(AssetKey(self._runtime.partition, item.id), item.type, item.digest, lane)
         # Forget earlier decisions, so that each turn reports its decision even if it has not changed.
-        memory = self._memories.get(item.id, NO_MEMORY)
         slot.state = replace(
-            item.state, condition_key=None, next_at=None, trouble=memory.trouble, contest=memory.contest
+            item.state, condition_key=None, next_at=None, trouble=NO_MEMORY.trouble, contest=NO_MEMORY.contest
         )
         slot.successor, slot.damage, slot.governance = item.successor, item.damage, self._governance
         self._slots[item.id] = slot
 
-    async def plan(self) -> list[Planned]:
-        """The plan for each asset, by id. Assets without production are left out."""
+    async def plan(self, most: int | None = None) -> list[Planned]:
+        """The plan for each asset, by id. Assets without production are left out.
+
+        Raises:
+            LehrError: more than `most` are selected.
+        """
         slots = [slot for _id, slot in sorted(self._slots.items()) if await self._selects(slot)]
+        if most is not None and len(slots) > most:
+            raise _too_many(len(slots), most)
+        for slot in slots:
+            memory = self._memories(slot.key.id)
+            slot.state = replace(slot.state, trouble=memory.trouble, contest=memory.contest)
         try:
             # Unfinished pushes, and assets that have left intent, are examined first: others may wait for
             # them.
@@ -378,7 +388,7 @@ class Planner:
 
     def _end(self, slot: Slot, supposed: Supposed) -> None:
         checked = self._checked[slot.key.id]
-        operation = self._runtime.chance.identifier(self._runtime.clock.now())
+        operation = f"planned-{slot.key.id}"  # the same in every plan, so that plans can be compared
         cycle = self._neighbours.cycle(slot, waits_for(checked.verdicts))
         slot.state, effects = step(slot.state, replace(checked, operation_id=operation, cycle=cycle))
         asked = effects[-1]
@@ -451,6 +461,15 @@ _RESULTS = {
     Status.STALLED: PlannedResult.NOT_KNOWN,
     Status.UNKNOWN: PlannedResult.NOT_KNOWN,
 }
+
+
+def _too_many(selected: int, most: int) -> LehrError:
+    return LehrError(
+        f"the selector selects {selected:,} assets",
+        code="DRY107",
+        why=f"a plan has at most {most:,}",
+        fix="use a narrower selector",
+    )
 
 
 def _with_hint(planned: Planned, pushed: Collection[AssetId]) -> Planned:

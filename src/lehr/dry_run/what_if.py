@@ -16,6 +16,7 @@ from lehr.base.digest import Digest
 from lehr.base.errors import LehrError
 from lehr.dry_run.candidate import PublishedIntent
 from lehr.dry_run.comparisons import Comparisons
+from lehr.dry_run.memories import no_memories, remembered
 from lehr.dry_run.planner import Planned, PlannedResult, Planner
 from lehr.dry_run.suppositions import (
     OF_ROLLOUTS,
@@ -27,7 +28,6 @@ from lehr.dry_run.suppositions import (
     parse,
 )
 from lehr.enforce.governance import Governance, load
-from lehr.enforce.memory import NO_MEMORY, Memory, memory_after
 from lehr.enforce.overrides import overridable, require_overridable
 from lehr.enforce.to_intent import to_intent
 from lehr.model.asset import Asset, AssetId, AssetKey, Partition
@@ -146,7 +146,7 @@ class WhatIf:
         self._now = runtime.clock.now()
         _version, self._controls = runtime.store.records.controls(runtime.partition, self._now)
         self._governance = load(runtime.store, runtime.registry, newest, self._now)
-        self._memory = self._remembered()
+        self._memory = remembered(runtime)(asset.id)
         self._known: dict[frozenset[Supposition], Planned] = {}
         self._comparisons = Comparisons()
         self._releases: dict[frozenset[Supposition], Sequence[Released]] = {}
@@ -225,7 +225,7 @@ class WhatIf:
         records = _SupposedRecords(real.records, controls, self._released(given, controls))
         runtime = replace(self._runtime, store=cast(Store, _Overlay(real.intent, records)))
         retried = Supposition(Verb.RETRY) in given
-        memories = {} if retried else {self._asset.id: self._memory}
+        memories = no_memories if retried else lambda _id: self._memory
         candidate = PublishedIntent(real.intent, self._newest)
         planner = Planner(runtime, candidate, self._plugins, self._checks, memories, self._comparisons)
         found = await planner.plan()
@@ -286,18 +286,6 @@ class WhatIf:
             return msgspec.convert(select, Selector).matches(self._asset)
         except (msgspec.ValidationError, ValueError):
             return True  # it selects in another way
-
-    def _remembered(self) -> Memory:
-        """Failed pushes of the asset, as the running process remembers them."""
-        records, partition = self._runtime.store.records, self._runtime.partition
-        numbers = [number for number, _decision in records.decisions(partition, self._asset.id, 1)]
-        recorded = records.decision(partition, numbers[0]) if numbers else None
-        if recorded is None or not recorded[1]:
-            return NO_MEMORY
-        try:
-            return memory_after(*recorded, self._now, self._runtime.clock.monotonic())
-        except msgspec.DecodeError:
-            return NO_MEMORY
 
 
 def is_unblocked(planned: Planned) -> bool:

@@ -36,21 +36,29 @@ class Access:
 
     Invariant: a ticket works once, and the cookie is derived from the token by a function that cannot be
         reversed: a browser sends its cookies to every port of a host, whatever listens there.
+
+    Attributes:
+        public_read: whether requests without the token are answered, except dry runs.
     """
 
-    def __init__(self, token: str) -> None:
+    def __init__(self, token: str, *, public_read: bool = False) -> None:
         """Raises `ValueError` if the token is empty, which would admit every request."""
         if not token:
             raise ValueError("the token is empty")
         self._token = token.encode()
+        self.public_read = public_read
         self._used: dict[str, float] = {}
         self._name = f"lehr-{_derived(self._token, 'cookie name')[:16]}"
         self._cookie = _derived(self._token, "cookie")
 
     def admits(self, path: str, authorization: str = "", cookies: str = "") -> bool:
         """Whether a request may be answered, given its `Authorization` and `Cookie` headers."""
-        if path in OPEN_PATHS or path.startswith(OPEN_FOLDER):
+        if self.public_read or path in OPEN_PATHS or path.startswith(OPEN_FOLDER):
             return True
+        return self.trusts(authorization, cookies)
+
+    def trusts(self, authorization: str = "", cookies: str = "") -> bool:
+        """Whether a request has the token, or the cookie, given its `Authorization` and `Cookie` headers."""
         scheme, _space, given = authorization.partition(" ")
         if scheme.lower() == "bearer" and hmac.compare_digest(_bytes(given.strip()), self._token):
             return True

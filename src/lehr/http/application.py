@@ -6,8 +6,8 @@ import gzip
 import html
 import ipaddress
 import re
-from collections.abc import Awaitable, Callable, Collection, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import msgspec
 from starlette.applications import Starlette
@@ -26,6 +26,7 @@ from lehr.client.wire import Problem
 from lehr.http import event_streams, problems
 from lehr.http.access import SIGN_IN_PATH, Access
 from lehr.http.catalogue import CATALOGUE
+from lehr.http.dry_run_queue import ask_dry
 from lehr.http.hooks import HOOK_PATH, Hook
 from lehr.http.kept import Kept
 from lehr.http.limits import Limits
@@ -39,16 +40,28 @@ from lehr.http.readers import Pools, Readers
 from lehr.http.streams import Streams
 from lehr.http.target_selection import SELECT_PATH, Selecting
 from lehr.http.watch_streams import MEDIA_TYPE, OfWatch, Watches
+from lehr.model.asset import Partition
 from lehr.query.filters import Filter
 from lehr.sdk.store import Store
+
+T = TypeVar("T")
 
 log = Log()
 
 _WORTH_PACKING = 1400
 """Bytes that fit into one packet anyway."""
 
-Value = Callable[[Request, str, Mapping[str, str]], Awaitable[Any]]
-"""As `Application.value`."""
+
+class Answers(Protocol):
+    """The part of `Application` that pages use."""
+
+    async def value(self, request: Request, name: str, parameters: Mapping[str, str]) -> Any:
+        """As `Application.value`."""
+        ...
+
+    def compares(self, request: Request, partition: str) -> bool:
+        """As `Application.compares`."""
+        ...
 
 
 class Page(NamedTuple):
@@ -62,7 +75,7 @@ class Page(NamedTuple):
     problem: Callable[[Request, Problem], Response]
 
 
-Pages = Callable[[Value, Clock], Page]
+Pages = Callable[[Answers, Clock], Page]
 
 _GO_ON = """\
 <!doctype html>
@@ -125,7 +138,7 @@ class Application:
         self._hook = hook
         self._names = names
         self._probes = probes or {}
-        self._page = None if pages is None else pages(self.value, clock)
+        self._page = None if pages is None else pages(self, clock)
         self._access = access
         self._named: dict[str, Resource] = {}
         self._selecting = Selecting(clock, limits)
@@ -208,9 +221,10 @@ class Application:
         headers = {"cache-control": "no-store", "referrer-policy": "no-referrer"}
         if self._access is not None:
             cookie = self._access.set_cookie(request.query_params.get("ticket", ""), self._clock.now())
-            if cookie is None:
+            if cookie is not None:
+                headers["set-cookie"] = cookie
+            elif not self._access.public_read:
                 return self._refusal(request, problems.ticket_refused())
-            headers["set-cookie"] = cookie
         to = request.query_params.get("to", "")
         place = html.escape(to if _PATH_HERE.fullmatch(to) else "/")
         return HTMLResponse(_GO_ON.format(place=place), headers=headers)
@@ -222,15 +236,33 @@ class Application:
             tags = request.headers.get("if-none-match", "")
             packed = takes_gzip(request.headers.get("accept-encoding", ""))
             self._outgoing.require_room()
-            client = _client(request)
-            readers = await self._pool(resource, asked, client)
-            response = await readers.ask(
-                lambda store: self._answer(resource, asked, store, tags, packed=packed), client
+            response = await self._ask(
+                request,
+                resource,
+                asked,
+                lambda store: self._answer(resource, asked, store, tags, packed=packed),
             )
             self._outgoing.require_room()  # for requests that waited together
             return response
 
         return answer
+
+    async def _ask(
+        self, request: Request, resource: Resource, asked: Any, question: Callable[[Store], T]
+    ) -> T:
+        """The answer of `question`, which is about a resource, to a store."""
+        client = _client(request)
+        if resource.dry:
+            if not self._trusts(request):
+                raise problems.untrusted()
+            return await ask_dry(self._readers.dry, self._limits, question, client)
+        readers = await self._pool(resource, asked, client)
+        return await readers.ask(question, client)
+
+    def _trusts(self, request: Request) -> bool:
+        headers = request.headers
+        given = headers.get("authorization", ""), headers.get("cookie", "")
+        return self._access is None or self._access.trusts(*given)
 
     async def _pool(self, resource: Resource, asked: Any, client: str) -> Readers:
         """The readers for a question, so that it does not delay cheaper ones."""
@@ -266,11 +298,23 @@ class Application:
             ProblemError: the resource refuses to answer.
             LehrError: it cannot be read.
         """
-        resource, client = self._named[name], _client(request)
+        resource = self._named[name]
         asked = parameters_of(resource.parameters, list(parameters.items()))
-        readers = await self._pool(resource, asked, client)
-        encoded = await readers.ask(lambda store: self._encoded(resource, asked, store), client)
+        encoded = await self._ask(
+            request, resource, asked, lambda store: self._encoded(resource, asked, store)
+        )
         return msgspec.json.decode(encoded)
+
+    def compares(self, request: Request, partition: str) -> bool:
+        """Whether dry runs of a partition are answered to a request."""
+        here = self._installation.dry_runs
+        if here is None or not self._trusts(request):
+            return False
+        try:
+            here.require(Partition(partition))
+        except LehrError:
+            return False
+        return True
 
     def _encoded(self, resource: Resource, asked: Any, store: Store) -> bytes:
         return encode(resource.answer(self._question(store), asked).make(), resource.answers)

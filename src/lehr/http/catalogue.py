@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lehr.http.dry_runs import DRY_RUNS
 from lehr.http.explanations import EXPLANATIONS
 from lehr.http.operations import OPERATIONS
 from lehr.http.questions import Resource
@@ -9,4 +10,4 @@ from lehr.http.records import RECORDS
 from lehr.http.resources import RESOURCES
 from lehr.http.rollouts import ROLLOUTS
 
-CATALOGUE: tuple[Resource, ...] = (*RESOURCES, *EXPLANATIONS, *ROLLOUTS, *OPERATIONS, *RECORDS)
+CATALOGUE: tuple[Resource, ...] = (*RESOURCES, *EXPLANATIONS, *ROLLOUTS, *DRY_RUNS, *OPERATIONS, *RECORDS)

@@ -81,8 +81,8 @@ class Server:
             TransientError: it cannot be reached, or cannot answer now.
             LehrError: it cannot answer this request.
         """
-        given = {name: value for name, value in (asked or {}).items() if value not in ("", None)}
-        target = f"{self._root}{path}" + (f"?{urlencode(given)}" if given else "")
+        given = {name: value for name, value in (asked or {}).items() if value not in ("", (), None)}
+        target = f"{self._root}{path}" + (f"?{urlencode(given, doseq=True)}" if given else "")
         try:
             try:
                 return self._once(target)

@@ -28,6 +28,9 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
         questions: to target selection, at a time.
         body_seconds: in which such a question must arrive.
         select_seconds: for its answer.
+        dry_runs: waiting for their turn or running, at a time; one runs.
+        dry_run_wait_seconds: for others to end.
+        dry_run_seconds: for a dry run.
         heartbeat_seconds: between heartbeats of a watch.
     """
 
@@ -50,6 +53,9 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     questions: int = 8
     body_seconds: float = 10.0
     select_seconds: float = 5.0
+    dry_runs: int = 8
+    dry_run_wait_seconds: float = 15.0
+    dry_run_seconds: float = 30.0
     heartbeat_seconds: float = 10.0
 
 

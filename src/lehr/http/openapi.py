@@ -110,6 +110,7 @@ def openapi(resources: Sequence[Resource]) -> dict[str, Any]:
 
 _ANY = (400, 406, 413, 414, 421, 431, 500, 503)
 _OF_SOMETHING = (404, 410)
+_OF_DRY_RUN = (401, 408)
 
 
 def _responses_of_problems() -> Iterator[tuple[str, dict[str, Any]]]:
@@ -186,7 +187,7 @@ def _operation(item: Resource, schema: Mapping[str, Any]) -> dict[str, Any]:
         "responses": {
             "200": {**_content(item.summary, whole), "headers": _ETAG},
             "304": {"description": "Nothing changed since the response with this ETag.", "headers": _ETAG},
-            **_refused(*_ANY, *of_something),
+            **_refused(*_ANY, *of_something, *(_OF_DRY_RUN if item.dry else ())),
         },
     }
 

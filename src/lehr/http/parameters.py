@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar, get_args, get_origin
 
 import msgspec
 
@@ -27,23 +27,21 @@ def parameters_of(kind: type[Parameters], given: Iterable[tuple[str, str]]) -> P
         ProblemError: with all problems of the parameters.
     """
     fields = _fields_of(kind)
+    texts: dict[str, list[str]] = {}
+    for name, text in given:
+        texts.setdefault(name, []).append(text)
     found: dict[str, Any] = {}
     wrong: list[ParameterProblem] = []
-    for name, text in given:
+    for name, every in texts.items():
         if name not in fields:
             known = ", ".join(sorted(fields))
             wrong.append(ParameterProblem(name[:80], "unknown parameter", f"known parameters: {known}"))
-        elif fields[name].name in found:
-            wrong.append(ParameterProblem(name, "it is given more than once", "give it once"))
-        elif "\0" in text:
-            found[fields[name].name] = None
-            wrong.append(ParameterProblem(name, "it contains a NUL character", "remove it"))
-        else:
-            try:
-                found[fields[name].name] = msgspec.convert(text, type=fields[name].type, strict=False)
-            except msgspec.ValidationError as error:
-                found[fields[name].name] = None
-                wrong.append(ParameterProblem(name, str(error)))
+            continue
+        found[fields[name].name] = None
+        try:
+            found[fields[name].name] = _value(fields[name].type, every)
+        except _WrongError as error:
+            wrong.append(ParameterProblem(name, error.why, error.fix))
     wrong.extend(
         ParameterProblem(name, "it is missing", "add it")
         for name, field in fields.items()
@@ -52,6 +50,29 @@ def parameters_of(kind: type[Parameters], given: Iterable[tuple[str, str]]) -> P
     if wrong:
         raise _not_right(wrong)
     return kind(**found)
+
+
+class _WrongError(Exception):
+    """A value that a parameter does not accept."""
+
+    def __init__(self, why: str, fix: str = "") -> None:
+        super().__init__(why)
+        self.why = why
+        self.fix = fix
+
+
+def _value(kind: Any, texts: Sequence[str]) -> Any:
+    """The value of a parameter of type `kind`: a tuple can be given more than once."""
+    bare = get_args(kind)[0] if get_origin(kind) is Annotated else kind
+    repeated = get_origin(bare) is tuple
+    if len(texts) > 1 and not repeated:
+        raise _WrongError("it is given more than once", "give it once")
+    if any("\0" in text for text in texts):
+        raise _WrongError("it contains a NUL character", "remove it")
+    try:
+        return msgspec.convert(texts if repeated else texts[0], type=kind, strict=False)
+    except msgspec.ValidationError as error:
+        raise _WrongError(str(error)) from error
 
 
 def _not_right(wrong: Sequence[ParameterProblem]) -> ProblemError:

@@ -37,6 +37,11 @@ STATUS = {
 }
 """All codes with their status."""
 
+_HOW_TO_BE_ADMITTED = (
+    "in a browser, use the link of `lehr open`; elsewhere, set LEHR_TOKEN to what `lehr state token` "
+    "prints on the machine of the server"
+)
+
 _CLOSING = frozenset({400, 401, 408, 413, 414, 415, 431})
 """The rest of the request may still arrive, and is not read."""
 
@@ -122,9 +127,19 @@ def unauthorized(*, sent: bool) -> Problem:
         "Unauthorized",
         "this server answers only to the token of its state",
         why,
-        "in a browser, use the link of `lehr open`; elsewhere, set LEHR_TOKEN to what `lehr state token` "
-        "prints on the machine of the server",
+        _HOW_TO_BE_ADMITTED,
         error="HTP138",
+    )
+
+
+def untrusted() -> ProblemError:
+    """The problem of a dry run that a reader without the token asks for."""
+    return ProblemError(
+        "Unauthorized",
+        "dry runs are answered only to the token of the state, also with --public-read",
+        code="HTP146",
+        why="they make plugins compare production",
+        fix=_HOW_TO_BE_ADMITTED,
     )
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, NamedTuple, TypeVar
+from contextlib import AbstractAsyncContextManager
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Protocol, TypeVar
 
 import msgspec
 from msgspec import Meta
@@ -20,6 +21,9 @@ from lehr.query.partition_view import Inert, Reading, choose_partition
 from lehr.query.run_state import RunState
 from lehr.sdk.calendars import Calendars, no_calendars
 from lehr.sdk.store import Store
+
+if TYPE_CHECKING:
+    from lehr.dry_run.dry_turns import DryTurns
 
 PartitionName = Annotated[str, Meta(description="Name of the partition.", max_length=63)]
 Id = Annotated[str, Meta(description="Id of the asset. Slashes do not need escaping.", max_length=200)]
@@ -47,6 +51,22 @@ RunStates = Callable[[], RunState]
 """The current state of the `lehr run` of the served state. Called in a thread."""
 
 
+class DryRuns(Protocol):
+    """Dry turns of assets whose production this machine has."""
+
+    def require(self, partition: Partition) -> None:
+        """Check that production of a partition can be compared here.
+
+        Raises:
+            LehrError: it cannot.
+        """
+        ...
+
+    def opened(self, reading: Reading) -> AbstractAsyncContextManager[DryTurns]:
+        """Dry turns of a partition, with plugins that are closed at the end."""
+        ...
+
+
 class Installation(NamedTuple):
     """Facts that the server's installation knows and its store does not.
 
@@ -55,12 +75,14 @@ class Installation(NamedTuple):
         types: of an incarnation, by its sequence: those that it declares, and those installed.
         history: what incarnations were made from.
         calendars: reads when pushes may not start.
+        dry_runs: compares production; None where there is none.
     """
 
     inert: Callable[[Store, Partition], Inert]
     types: Callable[[Store, Partition, int], Registry]
     history: History
     calendars: Calendars = no_calendars
+    dry_runs: DryRuns | None = None
 
 
 class Question(NamedTuple):
@@ -111,6 +133,7 @@ class Resource(NamedTuple):
         answers: type of the content, for the description.
         whole: it covers everything, unless one asset is named.
         apart: it is answered immediately, whatever else is waiting.
+        dry: it is a dry turn, which makes plugins work: only for those who have the token.
     """
 
     path: str
@@ -121,6 +144,7 @@ class Resource(NamedTuple):
     answer: Callable[[Question, Any], Representation]
     whole: bool = False
     apart: bool = False
+    dry: bool = False
 
 
 class NoParameters(msgspec.Struct, frozen=True):
@@ -168,6 +192,7 @@ class Catalogue(list[Resource]):
         name: str = "",
         whole: bool = False,
         apart: bool = False,
+        dry: bool = False,
     ) -> Callable[[Callable[[Question, Parameters], Representation]], None]:
         """A resource whose answer may have a tag.
 
@@ -179,7 +204,7 @@ class Catalogue(list[Resource]):
         title = name or path.rpartition("/")[2]
 
         def add(answer: Callable[[Question, Parameters], Representation]) -> None:
-            self.append(Resource(full, title, summary, parameters, answers, answer, whole, apart))
+            self.append(Resource(full, title, summary, parameters, answers, answer, whole, apart, dry))
 
         return add
 

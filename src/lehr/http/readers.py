@@ -131,22 +131,24 @@ class Pools:
         whole: questions about everything.
         selecting: questions to target selection.
         apart: whether the server is healthy.
+        dry: dry runs.
         sieves: run heavy filters of pages.
     """
 
     def __init__(self, open_store: Callable[[], Store], limits: Limits) -> None:
-        def readers(name: str, threads: int) -> Readers:
-            return Readers(open_store, Threads(name, threads), limits.asked, threads)
+        def readers(name: str, threads: int, most: int = limits.asked) -> Readers:
+            return Readers(open_store, Threads(name, threads), most, threads)
 
         self.plain = readers("http", limits.threads)
         self.filtering = readers("http-filter", limits.filter_processes)
         self.whole = readers("http-whole", 1)
         self.selecting = readers("http-select", 1)
         self.apart = readers("http-apart", 1)
+        self.dry = readers("http-dry-run", 1, limits.dry_runs)
         self.sieves = Sieves(limits)
 
     def close(self) -> None:
         """Close them all."""
-        for pool in (self.plain, self.filtering, self.whole, self.selecting, self.apart):
+        for pool in (self.plain, self.filtering, self.whole, self.selecting, self.apart, self.dry):
             pool.close()
         self.sieves.close()

@@ -32,6 +32,8 @@ from lehr.query.referrers import Referrer
 from lehr.sdk.store import WHOLE, Head, Imported, Row, Span, row_of
 
 if TYPE_CHECKING:
+    from lehr.dry_run.unblock import Unblocking
+    from lehr.dry_run.what_if import Supposed
     from lehr.enforce.replay import Replay
 
 T = TypeVar("T")
@@ -234,6 +236,19 @@ class RemoteStore:
         from lehr.enforce.replay import Replay  # noqa: PLC0415 -- slow to import, and rarely needed
 
         return self.server.asked(path_of(partition, "replay"), Replay, {"decision": number})
+
+    def what_if(self, partition: Partition, asset: str, commands: Sequence[str]) -> Supposed:
+        """As `WhatIf.turn`, where production is."""
+        from lehr.dry_run.what_if import Supposed  # noqa: PLC0415 -- slow to import, and rarely needed
+
+        asked = {"asset": asset, "if": tuple(commands)}
+        return self.server.asked(path_of(partition, "what-if"), Supposed, asked)
+
+    def unblocking(self, partition: Partition, asset: str) -> Unblocking:
+        """As `lehr.dry_run.unblock.unblocking`, where production is."""
+        from lehr.dry_run.unblock import Unblocking  # noqa: PLC0415 -- slow to import, and rarely needed
+
+        return self.server.asked(path_of(partition, "unblock"), Unblocking, {"asset": asset})
 
     def activity(self, partition: Partition) -> Activity:
         """As `lehr.query.activity.read_activity`, in one request."""

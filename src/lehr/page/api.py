@@ -22,6 +22,10 @@ class Api(Protocol):
         """
         ...
 
+    def compares(self, partition: str) -> bool:
+        """Whether dry runs of a partition are answered."""
+        ...
+
 
 class InPartition:
     """The resources of one partition.
@@ -42,3 +46,8 @@ class InPartition:
     async def installation(self, name: str) -> Any:
         """The answer of a resource that belongs to no partition."""
         return await self._api.get(name)
+
+    @property
+    def compares(self) -> bool:
+        """Whether dry runs are answered."""
+        return self._api.compares(self.partition)

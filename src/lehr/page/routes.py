@@ -19,7 +19,7 @@ from lehr.base.clock import Clock
 from lehr.base.errors import DEFECT, LehrError
 from lehr.base.log import Log
 from lehr.client.wire import Problem
-from lehr.http.application import Page, Value, takes_gzip
+from lehr.http.application import Answers, Page, takes_gzip
 from lehr.http.problems import ProblemError, problem, problem_of
 from lehr.page.api import NONE, InPartition, Parameters
 from lehr.page.rendering import path, render
@@ -49,17 +49,20 @@ HEADERS = {
 class _Asking:
     """`Api` on behalf of a request."""
 
-    def __init__(self, value: Value, request: Request) -> None:
-        self._value = value
+    def __init__(self, answers: Answers, request: Request) -> None:
+        self._answers = answers
         self._request = request
 
     async def get(self, name: str, parameters: Parameters = NONE) -> Any:
-        return await self._value(self._request, name, parameters)
+        return await self._answers.value(self._request, name, parameters)
+
+    def compares(self, partition: str) -> bool:
+        return self._answers.compares(self._request, partition)
 
 
-def pages(value: Value, clock: Clock) -> Page:
+def pages(answers: Answers, clock: Clock) -> Page:
     """All paths of the page, which show what resources answer."""
-    shown = _Pages(value, clock)
+    shown = _Pages(answers, clock)
     found = [Route("/", shown.start, methods=["GET"])]
     found += [
         Route(f"/p/{{partition}}{_with_slashes(item.path)}", shown.answer(item), methods=["GET"])
@@ -112,14 +115,14 @@ def _packed(
 
 
 class _Pages:
-    def __init__(self, value: Value, clock: Clock) -> None:
-        self._value = value
+    def __init__(self, answers: Answers, clock: Clock) -> None:
+        self._answers = answers
         self._clock = clock
 
     async def start(self, request: Request) -> Response:
         """The partition, if there is only one; otherwise a list."""
         try:
-            partitions = await _Asking(self._value, request).get("partitions")
+            partitions = await _Asking(self._answers, request).get("partitions")
         except LehrError as error:
             return self.refused(request, problem_of(error))
         if len(partitions) == 1:
@@ -140,7 +143,7 @@ class _Pages:
             about = {"partition": partition, "current": screen.under or screen.name}
             try:
                 asked = _asked(screen, request)
-                shown = await screen.read(InPartition(_Asking(self._value, request), partition), asked)
+                shown = await screen.read(InPartition(_Asking(self._answers, request), partition), asked)
                 return self._page(request, f"{screen.name}.html", {**about, **shown})
             except LehrError as error:
                 return self.refused(request, problem_of(error), about)

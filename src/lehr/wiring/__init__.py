@@ -7,6 +7,7 @@
 | `metrics` | looks at the sources of metrics that the deployment configures |
 | `selection_services` | target selections of installed packages, and those at addresses |
 | `stores`, `sources` | the store, registers of claims, and what a server knows besides; the source |
+| `dry_runs` | dry turns, for a command or a server |
 | `plane` | the parts of a control plane |
 | `new_state`, `program` | a state folder; the running program, and its answers over HTTP |
 
@@ -24,6 +25,7 @@ Imports are inside the functions, because commands that only read must not pay f
 """
 
 from lehr.wiring.deployment import MEMO_FILE, STATE_FILE, Deployment
+from lehr.wiring.dry_runs import dry_turns, recorded_deployment
 from lehr.wiring.installed import (
     calendars,
     checks,
@@ -58,6 +60,7 @@ __all__ = [
     "checks",
     "claim_registers",
     "claims_to_look_at",
+    "dry_turns",
     "empty_store",
     "generation",
     "has_store",
@@ -71,6 +74,7 @@ __all__ = [
     "plugins",
     "primary_source",
     "program_logs",
+    "recorded_deployment",
     "registry",
     "registry_of",
     "require_location",

@@ -21,6 +21,7 @@ from lehr.control.plane import ControlPlane, Parts, partition_of
 from lehr.control.probes import Probes
 from lehr.control.state_folder import write_record
 from lehr.wiring.deployment import Deployment
+from lehr.wiring.dry_runs import DryRunsHere
 from lehr.wiring.new_state import prepare
 from lehr.wiring.plane import parts
 from lehr.wiring.sources import interrupt_sources
@@ -39,14 +40,18 @@ class Answering(NamedTuple):
 
     Attributes:
         names: as in `lehr.http.server.serving`.
-        public_read: whether to answer without the token of the state.
+        public_read: whether to answer without the token of the state, except dry runs.
         secret: reads that of hooks; None to accept none.
+        metrics: configures sources of metrics, for dry runs; None for none.
+        deployment: that of the `lehr run` in this process, if any.
     """
 
     address: Address
     names: tuple[str, ...] = ()
     public_read: bool = False
     secret: Callable[[], str] | None = None
+    metrics: Path | None = None
+    deployment: Deployment | None = None
 
 
 _CLOSE_SECONDS = 5.0
@@ -131,14 +136,14 @@ async def answering(
             serving(
                 how.address,
                 lambda: open_store(state, store_address, read_only=True),
-                installation(state),
+                installation(state, DryRunsHere(state, how.metrics, how.deployment)),
                 clock,
                 run_state=run_state,
                 hook=hook,
                 names=how.names,
                 probes=probes,
                 pages=pages,
-                access=None if how.public_read else Access(make_token(state)),
+                access=Access(make_token(state), public_read=how.public_read),
                 recorded=lambda url: recorded(url, state),
             )
         )

@@ -12,7 +12,7 @@ from lehr.wiring.deployment import STATE_FILE, Deployment
 from lehr.wiring.installed import calendars, known_types, protected
 
 if TYPE_CHECKING:
-    from lehr.http.questions import Installation
+    from lehr.http.questions import DryRuns, Installation
     from lehr.model.asset import Partition
     from lehr.model.types import Registry
     from lehr.sdk.store import CheckableStore, Store
@@ -139,12 +139,14 @@ def inert_in(store: Store, partition: Partition) -> Callable[[str], bool]:
     return inert
 
 
-def installation(state: Path) -> Installation:
+def installation(state: Path, dry_runs: DryRuns) -> Installation:
     """Facts that an HTTP server knows besides the store of `state`."""
     from lehr.http.questions import Installation
     from lehr.sources.past import past_revision
 
-    return Installation(inert_in, registry_of, lambda revision: past_revision(state, revision), calendars)
+    return Installation(
+        inert_in, registry_of, lambda revision: past_revision(state, revision), calendars, dry_runs
+    )
 
 
 def registry_of(store: Store, partition: Partition, sequence: int | None = None) -> Registry:

@@ -181,6 +181,23 @@ def test_public_read_admits_everyone(tmp_path: Path) -> None:
         async with protected(tmp_path, public_read=True) as server:
             assert (await asked(server, "/v1/partitions")).status == 200
             assert (await asked(server, "/sign-in")).status == 200
+            answer = await asked(server, f"/sign-in?ticket={ticket_of(tmp_path)}")
+            assert (answer.status, "set-cookie" in answer.headers) == (200, True)
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("query", ["what-if?asset=a&if=retry", "unblock?asset=a", "plan?selector=all"])
+def test_dry_runs_need_the_token_also_with_public_read(tmp_path: Path, query: str) -> None:
+    async def main() -> None:
+        async with protected(tmp_path, public_read=True) as server:
+            path = f"/v1/partitions/{PARTITION}/{query}"
+            for authorization in ("", "Bearer wrong"):
+                refused = await asked(server, path, authorization=authorization)
+                assert (refused.status, refused.json["error"]) == (401, "HTP146")
+            given = f"Bearer {make_token(tmp_path)}"
+            answered = await asked(server, path, authorization=given)  # this state is of no workspace
+            assert (answered.status, answered.json["error"]) == (404, "WIR110")
 
     asyncio.run(main())
 

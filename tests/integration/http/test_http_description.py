@@ -107,6 +107,9 @@ QUERIES = {
     "blame": "asset=a",
     "why": "asset=a",
     "graph": "around=a",
+    "what-if": "asset=a&if=retry&if=approve",
+    "unblock": "asset=a",
+    "plan": "selector=all",
     "replay": "decision=1",
     "rollout-forecast": "policy=none",
     "rollout-canary": "policy=none",
@@ -124,6 +127,16 @@ KNOWN = {
     "name": "none@1",
     "operation": "none",
 }
+MISSING = (
+    "imported/",
+    "operations/",
+    "rollouts/",
+    "rollout-forecast",
+    "rollout-canary",
+    "/what-if",
+    "/unblock",
+    "/plan",
+)
 OF_TYPES = {"name": "test.Thing"}
 
 
@@ -140,8 +153,7 @@ def test_what_is_answered_is_as_it_is_described(tmp_path: Path) -> None:
                 query = QUERIES.get(item["get"]["operationId"], "")
                 names = {**KNOWN, **OF_TYPES} if "/types/" in path else KNOWN
                 answer = await server.get(f"{path.format(**names)}?{query}")
-                missing = ("imported/", "operations/", "rollouts/", "rollout-forecast", "rollout-canary")
-                status = 404 if any(name in path for name in missing) else 200
+                status = 404 if any(name in path for name in MISSING) else 200
                 assert answer.status == status, (path, answer.content)
                 described = item["get"]["responses"][str(status)]
                 if "$ref" in described:

@@ -40,6 +40,9 @@ class Answers:
         self._answers = answers
         self.asked: dict[str, Mapping[str, str]] = {}
 
+    def compares(self, partition: str) -> bool:
+        return False
+
     async def get(self, name: str, parameters: Mapping[str, str] = {}) -> Any:
         self.asked[name] = parameters
         answer = self._answers[name.replace("-", "_")]

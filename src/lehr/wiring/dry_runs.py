@@ -1,0 +1,117 @@
+"""Dry turns: the plugins, checks, metrics and rollouts that they need, opened for a moment."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lehr.wiring.deployment import Deployment
+from lehr.wiring.installed import calendars, checks, plugins
+from lehr.wiring.metrics import looks
+from lehr.wiring.stores import registry_of
+
+if TYPE_CHECKING:
+    from lehr.dry_run.dry_turns import DryTurns
+    from lehr.model.asset import Partition
+    from lehr.query.partition_view import Reading
+
+_CLOSE_SECONDS = 5.0
+
+
+@contextlib.asynccontextmanager
+async def dry_turns(reading: Reading, deployment: Deployment) -> AsyncIterator[DryTurns]:
+    """Dry turns of a partition while in this context. Reads the store on the event loop.
+
+    Raises:
+        StalledError: the types or the sources of metrics of this installation cannot be used.
+    """
+    from lehr.base.blocking import Inline
+    from lehr.base.chance import Chance
+    from lehr.base.clock import SystemClock
+    from lehr.dry_run.dry_turns import DryTurns
+    from lehr.sdk.runtime import Runtime
+    from lehr.strategist.what_if import SupposedRollouts
+
+    store, partition, clock = reading.store, reading.partition, SystemClock()
+    registry = registry_of(store, partition)
+    metrics = looks(deployment, patience=None)
+    opened = plugins(deployment)
+    runtime = Runtime(partition, store, registry, clock, Chance(), Inline(), None, metrics)
+
+    def rollouts() -> SupposedRollouts:
+        return SupposedRollouts(store, registry, partition, calendars, clock.now())
+
+    try:
+        yield DryTurns(reading, runtime, opened, checks(), rollouts)
+    finally:
+        for close in (metrics.close, *(plugin.close for plugin in opened)):
+            await _within_seconds(close)
+
+
+async def _within_seconds(close: Callable[[], Awaitable[object]]) -> None:
+    """One that hangs must not keep the others open."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(_CLOSE_SECONDS):
+            await close()
+
+
+def recorded_deployment(state: Path, metrics: Path | None = None) -> Deployment | None:
+    """The deployment of the workspace that a state folder was made for; None if that is not on this machine.
+
+    Raises:
+        LehrError: the record of the state folder cannot be read.
+    """
+    from lehr.control.state_folder import record_of
+
+    record = record_of(state)
+    if record is None or not record.path.is_dir():
+        return None
+    base = record.path
+    return Deployment(location=str(base), state=state, base=base, metrics=metrics)
+
+
+class DryRunsHere:
+    """`lehr.http.dry_runs.DryRuns`: compares production from this machine."""
+
+    def __init__(self, state: Path, metrics: Path | None, running: Deployment | None) -> None:
+        """Dry runs of the partition that a state folder on this machine was made for.
+
+        Args:
+            metrics: configures sources of metrics, unless there is a run.
+            running: that of the `lehr run` in this process, if any.
+        """
+        self._state = state
+        self._metrics = metrics
+        self._running = running
+
+    def require(self, partition: Partition) -> None:
+        """Check that production of a partition can be compared here.
+
+        Invariant: relative paths of intent mean what they mean to the `lehr run` of the partition.
+
+        Raises:
+            LehrError: it cannot.
+        """
+        self._deployment(partition)
+
+    def opened(self, reading: Reading) -> contextlib.AbstractAsyncContextManager[DryTurns]:
+        """Dry turns of a partition. Raises as `require` and `dry_turns`."""
+        return dry_turns(reading, self._deployment(reading.partition))
+
+    def _deployment(self, partition: Partition) -> Deployment:
+        from lehr.base.errors import LehrError
+        from lehr.control.state_folder import record_of
+
+        found = self._running or recorded_deployment(self._state, self._metrics)
+        record = record_of(self._state)
+        if found is not None and record is not None and record.partition == partition:
+            return found
+        raise LehrError(
+            f"this server cannot compare production of {partition}",
+            code="WIR110",
+            why=f"its state folder is not that of a `lehr run` of {partition} on this machine",
+            fix=f"ask the server on the machine of the `lehr run` of {partition}, or run `lehr why` there",
+        )
