@@ -12,7 +12,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Coroutine, Hashable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from typing import Any, ParamSpec, Protocol, TypeVar
+from typing import Any, NamedTuple, ParamSpec, Protocol, TypeVar
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -30,7 +30,12 @@ class Blocking(Protocol):
         ...
 
 
-_under_way: dict[Future[Any], str] = {}
+class _Call(NamedTuple):
+    name: str
+    loop: asyncio.AbstractEventLoop
+
+
+_under_way: dict[Future[Any], _Call] = {}
 
 
 def under_way(wait_seconds: float = 0.0) -> list[str]:
@@ -40,7 +45,13 @@ def under_way(wait_seconds: float = 0.0) -> list[str]:
         wait_seconds: how long it waits for them. Blocks.
     """
     wait(tuple(_under_way), wait_seconds)
-    return sorted({name for call, name in tuple(_under_way.items()) if not call.done()})
+    return sorted({found.name for call, found in tuple(_under_way.items()) if not call.done()})
+
+
+def abandoned() -> list[str]:
+    """Names of the threads of calls that have not come back, one each, whose event loop has ended."""
+    calls = tuple(_under_way.items())
+    return sorted(found.name for call, found in calls if found.loop.is_closed() and not call.done())
 
 
 class Threads:
@@ -52,7 +63,7 @@ class Threads:
 
     async def run(self, call: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         future = self._pool.submit(call, *args, **kwargs)
-        _under_way[future] = self._name
+        _under_way[future] = _Call(self._name, asyncio.get_running_loop())
         future.add_done_callback(_forget)
         return await asyncio.wrap_future(future)
 

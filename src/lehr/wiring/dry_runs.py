@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from lehr.query.partition_view import Reading
 
 _CLOSE_SECONDS = 5.0
+_MOST_ABANDONED = 16
+"""Calls of plugins that earlier dry runs of a server no longer wait for."""
 
 
 @contextlib.asynccontextmanager
@@ -73,6 +75,21 @@ def recorded_deployment(state: Path, metrics: Path | None = None) -> Deployment 
     return Deployment(location=str(base), state=state, base=base, metrics=metrics)
 
 
+def _require_few_abandoned() -> None:
+    """Calls that hang keep their threads, so a server must not make more and more of them."""
+    from lehr.base.blocking import abandoned
+    from lehr.base.errors import StalledError
+
+    found = abandoned()
+    if len(found) >= _MOST_ABANDONED:
+        raise StalledError(
+            "earlier dry runs still wait for production",
+            code="WIR111",
+            why=f"{len(found)} calls have not returned: {', '.join(sorted(set(found)))}",
+            fix="find out what hangs, then restart the server",
+        )
+
+
 class DryRunsHere:
     """`lehr.http.dry_runs.DryRuns`: compares production from this machine."""
 
@@ -98,8 +115,15 @@ class DryRunsHere:
         self._deployment(partition)
 
     def opened(self, reading: Reading) -> contextlib.AbstractAsyncContextManager[DryTurns]:
-        """Dry turns of a partition. Raises as `require` and `dry_turns`."""
-        return dry_turns(reading, self._deployment(reading.partition))
+        """Dry turns of a partition.
+
+        Raises:
+            LehrError: as `require`.
+            StalledError: as `dry_turns`; or calls of earlier ones hang.
+        """
+        deployment = self._deployment(reading.partition)
+        _require_few_abandoned()
+        return dry_turns(reading, deployment)
 
     def _deployment(self, partition: Partition) -> Deployment:
         from lehr.base.errors import LehrError
