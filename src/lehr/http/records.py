@@ -10,14 +10,16 @@ from typing import Annotated, Any, NamedTuple
 
 import msgspec
 from msgspec import Meta
+from msgspec.structs import asdict
 
 from lehr.base.moments import Moment
 from lehr.client.wire import AssetDocument, ParameterProblem, encode_asset
 from lehr.http.limits import Limits
-from lehr.http.parameters import incarnation_at, moment_of
+from lehr.http.parameters import continued, incarnation_at, moment_of
 from lehr.http.problems import ProblemError
 from lehr.http.questions import (
     Catalogue,
+    CursorText,
     Id,
     Limit,
     NoParameters,
@@ -39,9 +41,11 @@ from lehr.model.outputs import Outputs
 from lehr.model.release import Release, Released
 from lehr.model.writes import Prune, Pruned
 from lehr.query.explain import NumberedDecision
+from lehr.query.list_cursor import list_cursor
 from lehr.query.partition_view import Reading
 from lehr.sdk.store import Head, Imported, Standing, StandingCount
 
+_MICROSECONDS = 1_000_000
 _MOST_STANDINGS = 100
 _LONGEST_IDS = _MOST_STANDINGS * 201
 
@@ -119,12 +123,14 @@ class OfEvidence(OfPartition, frozen=True):
 
 
 class OfControls(OfPartition, frozen=True):
-    """Active now, or at another time."""
+    """Active now, or at another time; and which page."""
 
     at: Annotated[
         str,
         Meta(description="A time in RFC 3339; by default now.", max_length=40),
     ] = ""
+    limit: Annotated[int, Meta(description="Most items of a page; 0 for all.", ge=0, le=100_000)] = 0
+    cursor: CursorText = ""
 
 
 class OfUsage(msgspec.Struct, frozen=True):
@@ -174,11 +180,26 @@ class Usage(msgspec.Struct, frozen=True):
     frees_at: Moment | None
 
 
+class ListedControl(Control, frozen=True, kw_only=True):
+    """A control.
+
+    Attributes:
+        selects: its selector, as written on the command line.
+    """
+
+    selects: str = ""
+
+
 class Controls(msgspec.Struct, frozen=True):
-    """The active controls, and the version of the whole set now."""
+    """The active controls in the order in which they were set, and the version of the whole set now.
+
+    Attributes:
+        cursor: where the next page begins; empty if this is the last.
+    """
 
     version: int
-    controls: list[Control]
+    controls: list[ListedControl]
+    cursor: str = ""
 
 
 class CountingReleases(msgspec.Struct, frozen=True):
@@ -361,9 +382,25 @@ def _decisions(reading: Reading, asked: OfDecisions) -> list[NumberedDecision]:
 @RECORDS.read_by("controls", "Active controls: pauses, freezes, pins and more.", OfControls, Controls)
 def _controls(reading: Reading, asked: OfControls) -> Controls:
     version, controls = reading.records.controls(reading.partition, reading.now)
-    if not asked.at:
-        return Controls(version, controls)
-    return Controls(version, reading.records.past_controls(reading.partition, moment_of(asked.at, "at")))
+    if asked.at:
+        controls = reading.records.past_controls(reading.partition, moment_of(asked.at, "at"))
+    name = f"controls at {asked.at or 'any time'}"
+    place = continued(asked.cursor, name, reading.partition)
+    if asked.limit or place is not None:
+        controls = sorted(controls, key=_place)
+    ahead = [item for item in controls if place is None or _place(item) > place]
+    shown = ahead[: asked.limit or None]
+    cursor = list_cursor(name, reading.partition, *_place(shown[-1])) if len(ahead) > len(shown) else ""
+    return Controls(version, list(map(_listed, shown)), cursor)
+
+
+def _place(control: Control) -> tuple[int, str]:
+    """Where a control is in the list, whichever others are lifted between two pages."""
+    return round(control.at * _MICROSECONDS), control.id
+
+
+def _listed(control: Control) -> ListedControl:
+    return ListedControl(**asdict(control), selects=str(control.selector))
 
 
 @RECORDS.read_by("released", "The releases that count, by asset.", OfReleased, CountingReleases, whole=True)

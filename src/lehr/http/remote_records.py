@@ -9,7 +9,7 @@ from lehr.base.errors import StalledError
 from lehr.base.moments import rfc3339
 from lehr.http.connection import NotThereError
 from lehr.http.operations import AuditPage, OperationPage, ReportedOperation
-from lehr.http.records import Controls, CountingReleases, Feed, Usage
+from lehr.http.records import Controls, CountingReleases, Feed, ListedControl, Usage
 from lehr.http.remote_part import RemotePart
 from lehr.model.asset import AssetId, AssetKey, Partition
 from lehr.model.attempt import Attempt
@@ -36,10 +36,10 @@ class RemoteRecords(RemotePart):
 
     def controls(self, partition: Partition, now: float) -> tuple[int, list[Control]]:
         found = self._ask(partition, "controls", Controls)
-        return found.version, found.controls
+        return found.version, list(map(_control, found.controls))
 
     def past_controls(self, partition: Partition, at: float) -> list[Control]:
-        return self._ask(partition, "controls", Controls, at=rfc3339(at)).controls
+        return list(map(_control, self._ask(partition, "controls", Controls, at=rfc3339(at)).controls))
 
     def released(self, partition: Partition, since: int = 0) -> tuple[int, list[Released]]:
         found = self._ask(partition, "released", CountingReleases, since=since)
@@ -164,6 +164,11 @@ class RemoteRecords(RemotePart):
             if not cursor:
                 break
         return found
+
+
+def _control(listed: ListedControl) -> Control:
+    """The control without its selector as text."""
+    return Control(**{name: getattr(listed, name) for name in Control.__struct_fields__})
 
 
 def _operation(reported: ReportedOperation) -> Operation:
