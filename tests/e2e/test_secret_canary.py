@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import json
 import shutil
 import signal
 import subprocess
 import sys
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -18,6 +20,7 @@ import yaml
 from lehr.control.state_folder import default_state
 from lehr.plugins.process import procfs
 from tests.e2e.bad_input.workspace import Workspace, until
+from tests.said import address
 
 pytestmark = pytest.mark.timeout(180)  # some thirty calls of the program
 
@@ -195,6 +198,43 @@ def test_a_secret_is_in_production_and_nowhere_else(stage: Stage) -> None:
     stage.lehr("store", "export", "latest", str(workspace.state / "latest.incarnation.gz"))
     stage.ask_everything()
     assert_nowhere_else(stage)
+
+
+def test_dry_runs_over_http_tell_no_secret(stage: Stage) -> None:
+    workspace = stage.workspace
+    stage.lehr("secret", "keygen", "--add")
+    stage.lehr("secret", "encrypt", "secrets/app.yaml.age#app.token", given=f"{FIRST}\n")
+    stage.declare()
+    workspace.commit()
+    stage.lehr("run", "--once")
+    # when production differs from the secret
+    (workspace.repository / "production/token").write_text(SECOND)
+    (workspace.repository / "production/script").write_text("edited")
+    partition = yaml.safe_load((workspace.repository / "lehr.yaml").read_text())["partition"]
+    token = stage.lehr("state", "token").strip()
+    with serving(stage) as url:
+        for path in ("what-if?asset=token&if=retry", "unblock?asset=token", "plan?selector=all"):
+            headers = {"Authorization": f"Bearer {token}"}
+            request = urllib.request.Request(f"{url}/v1/partitions/{partition}/{path}", headers=headers)
+            with urllib.request.urlopen(request, timeout=60) as answer:
+                stage.said.append(answer.read().decode())
+            assert "content" in stage.said[-1]
+            assert "will be pushed" in stage.said[-1]
+    # then no answer has it, nor the one in production
+    assert_nowhere_else(stage)
+
+
+@contextlib.contextmanager
+def serving(stage: Stage) -> Iterator[str]:
+    """A server of the state."""
+    command = [sys.executable, "-m", "lehr", "serve", "--listen", "127.0.0.1:0"]
+    place, given = stage.workspace.repository, stage.workspace.environment
+    with subprocess.Popen(command, cwd=place, env=given, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            yield address(process)
+        finally:
+            process.terminate()
+            process.wait(timeout=30)
 
 
 def test_a_secret_is_not_told_when_everything_fails(stage: Stage) -> None:
