@@ -21,12 +21,13 @@ from lehr.page.screens import SCREENS
 from tests.installed import installed
 from tests.integration.http.test_explanations_over_http import state
 from tests.integration.page.test_page import DB, EVIL, WEB, connected, id_for, place
+from tests.integration.page.test_unblock_page import blocked
 from tests.said import address
 from tests.unit.query.conftest import Shelf
 
 playwright = pytest.importorskip("playwright.sync_api")
 
-__all__ = ["connected", "state"]
+__all__ = ["blocked", "connected", "state"]
 
 ARGUMENTS = (
     "--no-sandbox",
@@ -171,6 +172,45 @@ def test_the_keyboard_leads_from_an_asset_to_its_neighbour(browser: Any, served:
     playwright.expect(neighbour).to_be_focused()
     page.keyboard.press("Enter")
     playwright.expect(page.locator("h1")).to_contain_text(DB)
+    context.close()
+
+
+@pytest.mark.parametrize("served", ["blocked"], indirect=True)
+@pytest.mark.parametrize("script", [True, False])
+def test_a_blocked_asset_leads_to_the_commands_that_unblock_it(
+    browser: Any, served: str, script: bool
+) -> None:
+    context = signed_in(browser, served, java_script_enabled=script)
+    watched = Watched(context)
+    page = watched.page
+    page.goto(f"{served}/p/shop/assets/page")
+    page.get_by_role("link", name="What would unblock it?").press("Enter")
+    playwright.expect(page.locator("h1")).to_contain_text("What would unblock page")
+    playwright.expect(page.locator("li code")).to_have_count(2)
+    assert page.url == f"{served}/p/shop/unblock/page"
+    assert watched.troubles == []
+    context.close()
+
+
+@pytest.mark.parametrize("served", ["blocked"], indirect=True)
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_what_would_unblock_an_asset_is_accessible_and_compared_once(
+    browser: Any, served: str, scheme: str
+) -> None:
+    from axe_playwright_python.sync_playwright import Axe
+
+    context = signed_in(browser, served, bypass_csp=True, color_scheme=scheme)
+    page = Watched(context).page
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    for asset in ("page", "other", "broken", "same"):
+        page.goto(f"{served}/p/shop/unblock/{asset}")
+        found = Axe().run(page).response["violations"]
+        assert [(item["id"], item["nodes"][0]["html"][:200]) for item in found] == [], asset
+    page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")  # on which pages refresh
+    page.wait_for_timeout(500)
+    assert sum("/unblock/" in url for url in asked) == 4
+    assert not [url for url in asked if url.endswith("/events")]
     context.close()
 
 

@@ -59,7 +59,7 @@ class Answers(Protocol):
         """As `Application.value`."""
         ...
 
-    def compares(self, request: Request, partition: str) -> bool:
+    async def compares(self, request: Request, partition: str) -> bool:
         """As `Application.compares`."""
         ...
 
@@ -305,13 +305,13 @@ class Application:
         )
         return msgspec.json.decode(encoded)
 
-    def compares(self, request: Request, partition: str) -> bool:
+    async def compares(self, request: Request, partition: str) -> bool:
         """Whether dry runs of a partition are answered to a request."""
         here = self._installation.dry_runs
         if here is None or not self._trusts(request):
             return False
         try:
-            here.require(Partition(partition))
+            await self._readers.plain.run(lambda: here.require(Partition(partition)), _client(request))
         except LehrError:
             return False
         return True

@@ -22,7 +22,7 @@ class Api(Protocol):
         """
         ...
 
-    def compares(self, partition: str) -> bool:
+    async def compares(self, partition: str) -> bool:
         """Whether dry runs of a partition are answered."""
         ...
 
@@ -47,7 +47,6 @@ class InPartition:
         """The answer of a resource that belongs to no partition."""
         return await self._api.get(name)
 
-    @property
-    def compares(self) -> bool:
+    async def compares(self) -> bool:
         """Whether dry runs are answered."""
-        return self._api.compares(self.partition)
+        return await self._api.compares(self.partition)

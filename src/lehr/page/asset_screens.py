@@ -1,4 +1,4 @@
-"""The screens of one asset: why it has its status, and the assets around it."""
+"""The screens of one asset: why it has its status, what would unblock it, and the assets around it."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from lehr.page.rendering import tone
 
 _OTHERS = 8
 _SETTLED = ("good", "quiet")
+_BLOCKED = ("wait", "bad")
 _PATIENCE = 2.0
 """Seconds."""
 
@@ -25,7 +26,8 @@ async def read_asset(api: InPartition, asked: Mapping[str, str]) -> dict[str, An
         asset = await api.get("asset", id=id)
     except ProblemError:
         asset = None  # it has left intent
-    waits = not why["past"] and tone(why["asset"]["status"], why["asset"]["reason"]) not in _SETTLED
+    shown_as = tone(why["asset"]["status"], why["asset"]["reason"])
+    waits = not why["past"] and shown_as not in _SETTLED
     return {
         "id": id,
         "why": why,
@@ -34,7 +36,13 @@ async def read_asset(api: InPartition, asked: Mapping[str, str]) -> dict[str, An
         "waits": waits,
         "cause": await _cause(api, id) if waits else None,
         "most_others": _OTHERS,
+        "can_unblock": waits and shown_as in _BLOCKED and await api.compares(),
     }
+
+
+async def read_unblock(api: InPartition, asked: Mapping[str, str]) -> dict[str, Any]:
+    """The fewest commands that would unblock an asset, from a dry turn."""
+    return {"id": asked["id"], "found": await api.get("unblock", asset=asked["id"])}
 
 
 async def _cause(api: InPartition, id: str) -> Any:

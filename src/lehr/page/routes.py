@@ -56,8 +56,8 @@ class _Asking:
     async def get(self, name: str, parameters: Parameters = NONE) -> Any:
         return await self._answers.value(self._request, name, parameters)
 
-    def compares(self, partition: str) -> bool:
-        return self._answers.compares(self._request, partition)
+    async def compares(self, partition: str) -> bool:
+        return await self._answers.compares(self._request, partition)
 
 
 def pages(answers: Answers, clock: Clock) -> Page:
@@ -140,7 +140,11 @@ class _Pages:
 
         async def answer(request: Request) -> Response:
             partition = request.path_params["partition"]
-            about = {"partition": partition, "current": screen.under or screen.name}
+            about = {
+                "partition": partition,
+                "current": screen.under or screen.name,
+                "still": screen.still,
+            }
             try:
                 asked = _asked(screen, request)
                 shown = await screen.read(InPartition(_Asking(self._answers, request), partition), asked)
@@ -170,6 +174,7 @@ class _Pages:
             "partition": "",
             "current": "",
             "title": "",
+            "still": False,
             "navigation": NAVIGATION,
             "static": static_paths(),
         }

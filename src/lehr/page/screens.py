@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from lehr.page.api import InPartition
-from lehr.page.asset_screens import read_asset, read_graph
+from lehr.page.asset_screens import read_asset, read_graph, read_unblock
 from lehr.page.diff_screen import read_diff
 from lehr.page.push_screens import read_push, read_pushes
 from lehr.page.rollout_screens import read_canary, read_forecast, read_rollout
@@ -31,6 +31,7 @@ class Screen(NamedTuple):
         query: the names of its parameters besides those of the path.
         title: in the navigation; empty to leave it out there.
         under: the screen that the navigation marks instead.
+        still: it is not refreshed automatically, since it makes plugins work.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Screen(NamedTuple):
     query: frozenset[str] = frozenset()
     title: str = ""
     under: str = ""
+    still: bool = False
 
 
 class Navigation(NamedTuple):
@@ -136,6 +138,7 @@ SCREENS: tuple[Screen, ...] = (
     Screen("assets", "/assets", _assets, frozenset({"filter", "types", "selector", "cursor"}), "Assets"),
     Screen("asset", "/assets/{id}", read_asset, frozenset({"at"}), under="assets"),
     Screen("diff", "/diff/{id}", read_diff, under="assets"),
+    Screen("unblock", "/unblock/{id}", read_unblock, under="assets", still=True),
     Screen("graph", "/graph/{id}", read_graph, frozenset({"hops"}), under="assets"),
     Screen("rollouts", "/rollouts", _rollouts, title="Rollouts"),
     Screen("rollout", "/rollouts/{id}", read_rollout, under="rollouts"),

@@ -40,7 +40,7 @@ class Answers:
         self._answers = answers
         self.asked: dict[str, Mapping[str, str]] = {}
 
-    def compares(self, partition: str) -> bool:
+    async def compares(self, partition: str) -> bool:
         return False
 
     async def get(self, name: str, parameters: Mapping[str, str] = {}) -> Any:

@@ -2,9 +2,11 @@
 const SOON = 150; // much often changes together
 const EVERY = 15000; // times and progress change without an event
 const RETRY = 3000;
+const still = "still" in document.body.dataset; // what it shows takes work to find, so only people ask again
 let timer, stream, waiting, release;
 
 async function refresh() {
+  if (still) return;
   if (document.hidden || document.activeElement?.closest("form")) return again(EVERY);
   try {
     const response = await fetch(location.href, { headers: { accept: "text/html" } });
