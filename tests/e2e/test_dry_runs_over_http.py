@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import pytest
 from click.testing import CliRunner
 
+from lehr.base.errors import LehrError
 from lehr.cli.main import cli
 from lehr.control.http_servers import token_for
 from tests.said import address
@@ -198,6 +199,37 @@ def test_what_cannot_be_asked_is_a_problem(
 ) -> None:
     found, answer = ask(shop.run, path, **query)
     assert (found, answer.get("error", "")) == (status, error), answer
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        ("nothing", "--unblock"),
+        ("hours", "--unblock"),
+        ("page", "--if", "freeze all"),
+        ("page", "--if", "retry same"),
+        ("page", "--if", "unpin"),
+        ("page", "--if", "rollout release"),
+        ("page", "--if", "override nothing"),
+    ],
+)
+def test_errors_are_the_same_as_on_the_machine(
+    shop: Shop, question: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(shop.folder)
+    here = CliRunner().invoke(cli, ["why", *question]).exception
+    assert isinstance(here, LehrError)
+    for url in (shop.run, shop.serve):
+        there = CliRunner().invoke(cli, ["--server", url, "why", *question]).exception
+        assert isinstance(there, LehrError)
+        assert (there.code, str(there)) == (here.code, str(here))
+
+
+def test_a_server_does_not_start_with_metric_sources_that_it_cannot_read(shop: Shop) -> None:
+    command = [*LEHR, "serve", "--listen", "127.0.0.1:0", "--metrics", "none.yaml"]
+    done = subprocess.run(command, cwd=shop.folder, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1
+    assert "WIR105" in done.stderr
 
 
 def test_metric_sources_are_those_of_the_server(shop: Shop) -> None:
