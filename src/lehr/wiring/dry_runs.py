@@ -39,25 +39,29 @@ async def dry_turns(reading: Reading, deployment: Deployment) -> AsyncIterator[D
 
     store, partition, clock = reading.store, reading.partition, SystemClock()
     registry = registry_of(store, partition)
-    metrics = looks(deployment, patience=None)
-    opened = plugins(deployment)
-    runtime = Runtime(partition, store, registry, clock, Chance(), Inline(), None, metrics)
 
     def rollouts() -> SupposedRollouts:
         return SupposedRollouts(store, registry, partition, calendars, clock.now())
 
+    async with contextlib.AsyncExitStack() as opened:
+        metrics = looks(deployment, patience=None)
+        opened.push_async_callback(_close, metrics.close)
+        found = plugins(deployment)
+        for plugin in found:
+            opened.push_async_callback(_close, plugin.close)
+        runtime = Runtime(partition, store, registry, clock, Chance(), Inline(), None, metrics)
+        yield DryTurns(reading, runtime, found, checks(), rollouts)
+
+
+async def _close(close: Callable[[], Awaitable[object]]) -> None:
+    """Close a plugin or the metrics. One that hangs or fails keeps no other open, and hides no answer."""
+    from lehr.base.log import Log
+
     try:
-        yield DryTurns(reading, runtime, opened, checks(), rollouts)
-    finally:
-        for close in (metrics.close, *(plugin.close for plugin in opened)):
-            await _within_seconds(close)
-
-
-async def _within_seconds(close: Callable[[], Awaitable[object]]) -> None:
-    """One that hangs must not keep the others open."""
-    with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(_CLOSE_SECONDS):
             await close()
+    except Exception as error:
+        Log().warning("a dry run could not close a plugin", error=f"{type(error).__name__}: {error}")
 
 
 def recorded_deployment(state: Path, metrics: Path | None = None) -> Deployment | None:
