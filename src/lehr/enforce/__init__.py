@@ -12,7 +12,7 @@ and are pure:
 | `conclude` | how a turn ends, and whether its verdict is recorded as a decision |
 | `turndown` | the goal of a turn: how far a removal may go (its content: `lehr.model.pinning`) |
 | `contest` | how long to wait where another writer undoes pushes |
-| `turn_inputs` | the same decision once more, from what was recorded with it (`kept_turn`); `replay` compares the two |
+| `turn_inputs` | the same decision once more, from what `kept_turn` has of it; `replay` compares the two |
 
 The shell around them has three layers, each of which knows only those below it:
 
