@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import ipaddress
 import re
 import ssl
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -17,6 +16,7 @@ import h11
 
 from lehr import __version__
 from lehr.base.errors import LehrError
+from lehr.base.http_exchange import is_loopback
 from lehr.base.text import one_line
 from lehr.rollouts.services import MOST_ANSWER_BYTES, RefusedAnswerError
 
@@ -56,7 +56,7 @@ class HttpSelectionService:
                 code="HTP135",
                 fix="use a URL such as http://127.0.0.1:9000/select, without a user name or password",
             )
-        if token is not None and place.scheme == "http" and not _is_loopback(place.hostname):
+        if token is not None and place.scheme == "http" and not is_loopback(place.hostname):
             raise LehrError(
                 f"the token for {url} would be sent without encryption",
                 code="HTP140",
@@ -134,13 +134,6 @@ class HttpSelectionService:
         finally:
             sending.cancel()
             await asyncio.gather(sending, return_exceptions=True)
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 async def _received(state: h11.Connection, reader: asyncio.StreamReader) -> bytes:

@@ -7,10 +7,11 @@ import ssl
 from pathlib import Path
 
 from lehr.base.errors import LehrError
+from lehr.base.http_exchange import Answer
 from lehr.model.monitoring import Cause, MetricError
 from lehr.model.secret import Secret
 from lehr.monitoring.configuration import HttpDefinition, PrometheusDefinition
-from lehr.monitoring.http_exchange import Answer, exchange
+from lehr.monitoring.http_exchange import exchange
 from lehr.sdk.secrets import Secrets
 
 
