@@ -40,11 +40,14 @@ def registry() -> Registry:
     from lehr.plugins.command.payload import TYPES as COMMAND_TYPES
     from lehr.plugins.database.payload import TYPES as DATABASE_TYPES
     from lehr.plugins.file.payload import TYPES as FILE_TYPES
+    from lehr.plugins.http_resource.payload import TYPES as HTTP_RESOURCE_TYPES
     from lehr.plugins.process.payload import TYPES as PROCESS_TYPES
     from lehr.rollouts.policy import ROLLOUT_POLICY_TYPE
 
     production = (*FILE_TYPES, *PROCESS_TYPES, *COMMAND_TYPES, *BALANCER_TYPES, *DATABASE_TYPES)
-    known = Registry((*production, *CHECK_TYPES, *GOVERNANCE_TYPES, ROLLOUT_POLICY_TYPE), ADDONS)
+    known = Registry(
+        (*production, *HTTP_RESOURCE_TYPES, *CHECK_TYPES, *GOVERNANCE_TYPES, ROLLOUT_POLICY_TYPE), ADDONS
+    )
     for entry in installed("lehr.types"):
         with blaming(entry):
             for item in entry.load()():
@@ -72,6 +75,7 @@ def plugins(deployment: Deployment) -> list[AssetPlugin]:
     from lehr.plugins.file.directories import DirectoryPlugin
     from lehr.plugins.file.plugin import FilePlugin
     from lehr.plugins.file.symlinks import SymlinkPlugin
+    from lehr.plugins.http_resource.plugin import HttpResourcePlugin
     from lehr.plugins.process.plugin import ProcessPlugin
 
     base, state, clock = deployment.base, deployment.state, SystemClock()
@@ -102,6 +106,7 @@ def plugins(deployment: Deployment) -> list[AssetPlugin]:
             secrets=secrets(deployment, "database"),
         ),
         BalancerPlugin(base, Threads("balancer", BalancerPlugin.traits.turns), clock),
+        HttpResourcePlugin(clock, secrets=secrets(deployment, "HTTP")),
         ProcessPlugin(
             state,
             Threads("process", ProcessPlugin.traits.turns),
