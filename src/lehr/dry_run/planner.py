@@ -35,7 +35,7 @@ from lehr.enforce.lookups import Lookups
 from lehr.enforce.memory import NO_MEMORY
 from lehr.enforce.neighbours import Neighbours
 from lehr.enforce.plugin_errors import one_line
-from lehr.enforce.recovery import Recovered, recover
+from lehr.enforce.recovery import Recovered, Recovery, recover
 from lehr.enforce.slot import Slot
 from lehr.enforce.state import (
     Admitted,
@@ -142,6 +142,7 @@ class Planner:
         checks: Sequence[CheckPlugin],
         memories: Memories = no_memories,
         comparisons: Comparisons | None = None,
+        recovery: Recovery | None = None,
     ) -> None:
         """Plan the effects of publishing `candidate`.
 
@@ -150,6 +151,7 @@ class Planner:
             memories: those of a running process, of the assets that are planned; by default none, as after a
                 start.
             comparisons: shared with other plans of the same moment; None to share none.
+            recovery: what `recover` found at this moment; None to read it.
         """
         overlay = cast(Store, _Overlay(candidate, runtime.store.records))
         self._runtime = runtime = replace(runtime, store=overlay)
@@ -174,7 +176,7 @@ class Planner:
         self._ended: dict[AssetId, _Ended] = {}
         self._missing: dict[AssetId, RecordingReader] = {}
         self._memories = memories
-        left = recover(runtime.store.intent, runtime.store.records, runtime.registry, runtime.partition)
+        left = recovered(runtime) if recovery is None else recovery
         self._neighbours.unwatched.update(left.unwatched)
         for item in left.assets:
             self._add(item)
@@ -195,7 +197,7 @@ class Planner:
         Raises:
             LehrError: more than `most` are selected.
         """
-        slots = [slot for _id, slot in sorted(self._slots.items()) if await self._selects(slot)]
+        slots = [slot for slot in self._among() if await self._selects(slot)]
         if most is not None and len(slots) > most:
             raise _too_many(len(slots), most)
         for slot in slots:
@@ -245,6 +247,14 @@ class Planner:
             )
         except LehrError:
             return IntentChanges()  # damaged, which turns of it report
+
+    def _among(self) -> list[Slot]:
+        """By id, those that may be selected."""
+        only = self._runtime.only
+        if only is not None and only.is_one_id:
+            found = self._slots.get(AssetId(only.ids[0]))
+            return [] if found is None else [found]
+        return [slot for _id, slot in sorted(self._slots.items())]
 
     async def _selects(self, slot: Slot) -> bool:
         only = self._runtime.only
@@ -461,6 +471,11 @@ _RESULTS = {
     Status.STALLED: PlannedResult.NOT_KNOWN,
     Status.UNKNOWN: PlannedResult.NOT_KNOWN,
 }
+
+
+def recovered(runtime: Runtime) -> Recovery:
+    """The unfinished work from which plans start. Reads everything; plans of one moment can share it."""
+    return recover(runtime.store.intent, runtime.store.records, runtime.registry, runtime.partition)
 
 
 def _too_many(selected: int, most: int) -> LehrError:

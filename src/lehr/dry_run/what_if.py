@@ -17,7 +17,7 @@ from lehr.base.errors import LehrError
 from lehr.dry_run.candidate import PublishedIntent
 from lehr.dry_run.comparisons import Comparisons
 from lehr.dry_run.memories import no_memories, remembered
-from lehr.dry_run.planner import Planned, PlannedResult, Planner
+from lehr.dry_run.planner import Planned, PlannedResult, Planner, recovered
 from lehr.dry_run.suppositions import (
     OF_ROLLOUTS,
     SUPPOSED,
@@ -149,6 +149,7 @@ class WhatIf:
         self._memory = remembered(runtime)(asset.id)
         self._known: dict[frozenset[Supposition], Planned] = {}
         self._comparisons = Comparisons()
+        self._recovery = recovered(runtime)  # no command that can be supposed changes it
         self._releases: dict[frozenset[Supposition], Sequence[Released]] = {}
 
     @property
@@ -227,7 +228,8 @@ class WhatIf:
         retried = Supposition(Verb.RETRY) in given
         memories = no_memories if retried else lambda _id: self._memory
         candidate = PublishedIntent(real.intent, self._newest)
-        planner = Planner(runtime, candidate, self._plugins, self._checks, memories, self._comparisons)
+        shared = self._comparisons, self._recovery
+        planner = Planner(runtime, candidate, self._plugins, self._checks, memories, *shared)
         found = await planner.plan()
         if not found:
             raise LehrError(
