@@ -48,6 +48,8 @@ def linked(collection: str, link: str) -> str | None:
 
     None for another origin: the credentials do not belong there.
     """
+    if not _PLAIN.fullmatch(link):
+        return None
     try:
         found = urljoin(collection, link)
     except ValueError:
