@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import enum
-import ipaddress
 import ssl
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 import h11
+
+from lehr.base.http_answer import Answer
 
 _READ = 65_536
 _LOST = (OSError, EOFError, h11.RemoteProtocolError)
@@ -39,15 +40,6 @@ class ExchangeError(Exception):
         super().__init__(message)
         self.failure = failure
         self.sent = sent
-
-
-class Answer:
-    """Status, headers (names in lower case; of one that is repeated, the last) and body of an answer."""
-
-    def __init__(self, status: int, body: bytes, headers: Mapping[str, str] | None = None) -> None:
-        self.status = status
-        self.body = body
-        self.headers = headers or {}
 
 
 async def exchange(
@@ -91,14 +83,6 @@ async def exchange(
         raise ExchangeError(Failure.TIMEOUT, f"{host}:{port} did not answer in time", sent=sent) from error
     except _LOST as error:
         raise ExchangeError(Failure.LOST, f"{host}:{port} broke off its answer", sent=True) from error
-
-
-def is_loopback(host: str) -> bool:
-    """Whether requests to `host` stay on this machine."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 async def _connected(

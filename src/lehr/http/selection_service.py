@@ -16,7 +16,7 @@ import h11
 
 from lehr import __version__
 from lehr.base.errors import LehrError
-from lehr.base.http_exchange import is_loopback
+from lehr.base.hosts import is_loopback
 from lehr.base.text import one_line
 from lehr.rollouts.services import MOST_ANSWER_BYTES, RefusedAnswerError
 

@@ -6,7 +6,8 @@ import ssl
 from collections.abc import Mapping
 
 from lehr.base import http_exchange
-from lehr.base.http_exchange import Answer, ExchangeError, Failure
+from lehr.base.http_answer import Answer
+from lehr.base.http_exchange import ExchangeError, Failure
 from lehr.model.monitoring import Cause, MetricError
 
 _MOST_BYTES = 8 << 20

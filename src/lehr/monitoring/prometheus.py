@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from urllib.parse import quote
 
 from lehr.base.clock import Clock
-from lehr.base.http_exchange import Answer
+from lehr.base.http_answer import Answer
 from lehr.model.monitoring import Cause, MetricError, Question, Sample
 from lehr.monitoring.prometheus_answers import alerts_in, refusal_in, require_evaluated, values_in
 from lehr.monitoring.web import Web

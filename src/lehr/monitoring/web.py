@@ -7,7 +7,7 @@ import ssl
 from pathlib import Path
 
 from lehr.base.errors import LehrError
-from lehr.base.http_exchange import Answer
+from lehr.base.http_answer import Answer
 from lehr.model.monitoring import Cause, MetricError
 from lehr.model.secret import Secret
 from lehr.monitoring.configuration import HttpDefinition, PrometheusDefinition

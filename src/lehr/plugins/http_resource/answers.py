@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
-import email.utils
+import datetime as dt
 import re
 from typing import Any
 
 import msgspec
 
 from lehr.base.errors import LehrError, StalledError, TransientError, WaitingError
-from lehr.base.http_exchange import Answer
+from lehr.base.http_answer import Answer
 from lehr.base.text import one_line
 from lehr.sdk.secrets import Hidden
 
 _MOST_MESSAGE = 200
 _MOST_PAUSE = 600.0
 _MESSAGE_FIELDS = ("message", "detail", "error", "title", "description", "reason")
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_DATE = re.compile(r"\w{3}, (\d{2}) (\w{3}) (\d{4}) (\d{2}):(\d{2}):(\d{2}) GMT", re.ASCII)
 _NEXT = re.compile(r"<([^<>\s]+)>((?:\s*;\s*[\w*-]+\s*=\s*(?:\"[^\"]*\"|[^\s;,\"]+))+)")
 _IS_NEXT = re.compile(r";\s*rel\s*=\s*(?:\"(?:[^\"]* )?next(?: [^\"]*)?\"|next(?![\w-]))", re.IGNORECASE)
 
 
 class UnknownOutcomeError(TransientError):
     """A write may or may not have been carried out."""
+
+
+class UnansweredError(UnknownOutcomeError):
+    """A write may still be carried out: there is no answer."""
 
 
 def document_in(answer: Answer, place: str) -> Any:
@@ -76,11 +82,23 @@ def retry_after(answer: Answer, now: float) -> float | None:
     text = answer.headers.get("retry-after", "").strip()
     if text.isascii() and text.isdecimal():
         return now + min(float(text[:9]), _MOST_PAUSE)
-    try:
-        moment = email.utils.parsedate_to_datetime(text).timestamp()
-    except (ValueError, TypeError, OverflowError, IndexError):
+    moment = _date(text)
+    return None if moment is None else min(max(moment, now), now + _MOST_PAUSE)
+
+
+def _date(text: str) -> float | None:
+    """The moment that an HTTP date is; None for other text."""
+    found = _DATE.fullmatch(text)
+    if found is None or found[2] not in _MONTHS:
         return None
-    return min(max(moment, now), now + _MOST_PAUSE)
+    day, year, hour, minute, second = (int(found[number]) for number in (1, 3, 4, 5, 6))
+    try:
+        moment = dt.datetime(
+            year, 1 + _MONTHS.index(found[2]), day, hour, minute, min(second, 59), tzinfo=dt.UTC
+        )
+    except ValueError:
+        return None
+    return moment.timestamp()
 
 
 def read_error(answer: Answer, place: str, hidden: Hidden, now: float) -> LehrError:

@@ -7,8 +7,9 @@ import ssl
 from lehr import __version__
 from lehr.base.clock import Clock
 from lehr.base.errors import StalledError, TransientError
-from lehr.base.http_exchange import Answer, ExchangeError, Failure, exchange
-from lehr.plugins.http_resource.answers import UnknownOutcomeError, read_error, write_error
+from lehr.base.http_answer import Answer
+from lehr.base.http_exchange import ExchangeError, Failure, exchange
+from lehr.plugins.http_resource.answers import UnansweredError, read_error, write_error
 from lehr.plugins.http_resource.compare import Intended
 from lehr.plugins.http_resource.requests import Write
 
@@ -47,6 +48,7 @@ class Client:
         """The answer to a write if it is a success; None if there was nothing to delete.
 
         Raises:
+            UnansweredError: it may be carried out, now or a little later.
             UnknownOutcomeError: it may have been carried out.
             LehrError: it was not.
         """
@@ -55,7 +57,7 @@ class Client:
             answer = await self._exchange(write.method, write.url, headers, write.body)
         except ExchangeError as error:
             if error.sent:
-                raise UnknownOutcomeError(
+                raise UnansweredError(
                     f"it is not known whether {write.url} was {write.what}", code="RES112", why=str(error)
                 ) from None
             raise _unread(write.url, error) from None

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from lehr.base.errors import LehrError, StalledError, TransientError
-from lehr.base.http_exchange import Answer
+from lehr.base.http_answer import Answer
 from lehr.plugins.http_resource import places
 from lehr.plugins.http_resource.answers import document_in, next_link, object_in, strong_etag
 from lehr.plugins.http_resource.client import Client

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from lehr.base.http_exchange import is_loopback
+from lehr.base.hosts import is_loopback
 from lehr.base.pointers import escaped, parts_of
 from lehr.model.secret import Secret
 from lehr.model.types import AssetType

@@ -22,7 +22,7 @@ from lehr.model.diff import Diff, Goal, Target
 from lehr.model.operation import DONE, Operation, Outcome, Progress, Result
 from lehr.plugins.http_resource import handle as handles
 from lehr.plugins.http_resource import requests
-from lehr.plugins.http_resource.answers import UnknownOutcomeError
+from lehr.plugins.http_resource.answers import UnansweredError, UnknownOutcomeError
 from lehr.plugins.http_resource.client import Client
 from lehr.plugins.http_resource.compare import (
     Intended,
@@ -87,6 +87,7 @@ class HttpResourcePlugin(AssetPlugin):
         self._settle_seconds = settle_seconds
         self._writing: Counter[AssetKey] = Counter()
         self._writes: set[asyncio.Task[Any]] = set()
+        self._open_until: dict[AssetKey, float] = {}
 
     async def diff(self, target: Target, read: Reader) -> Diff:
         """Compare the declared fields; see `compare.compared` for the paths."""
@@ -115,10 +116,14 @@ class HttpResourcePlugin(AssetPlugin):
     async def status(self, operation: Operation) -> Progress:
         """RUNNING while a write of a cancelled push waits for its answer.
 
-        A request that a killed process has sent may be carried out for as long as a request may take.
+        A request without an answer, or of a process that was killed, may still be carried out for as long as
+        a request may take.
         """
         if self._writing[operation.key]:
             return Progress.RUNNING
+        if self._clock.monotonic() < self._open_until.get(operation.key, 0.0):
+            return Progress.RUNNING
+        self._open_until.pop(operation.key, None)
         recent = self._clock.now() < operation.started_at + self._request_seconds
         return Progress.RUNNING if recent and operation.result is None else Progress.ENDED
 
@@ -254,8 +259,8 @@ class HttpResourcePlugin(AssetPlugin):
         def ended(task: asyncio.Task[T]) -> None:
             self._writing[key] -= 1
             self._writes.discard(task)
-            if not task.cancelled():
-                task.exception()  # or asyncio logs that it was never retrieved
+            if not task.cancelled() and isinstance(task.exception(), UnansweredError):
+                self._open_until[key] = self._clock.monotonic() + self._request_seconds
 
         task.add_done_callback(ended)
         return await asyncio.shield(task)

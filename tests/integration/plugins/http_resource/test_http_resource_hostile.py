@@ -522,7 +522,7 @@ def test_a_cancelled_write_runs_until_it_has_its_answer(api: Api) -> None:
 
     def answer_late(handler: Handler) -> bool:
         written.set()
-        return handler.hang(0.2)
+        return not handler.hang(0.2)
 
     api.after = answer_late
 
@@ -541,3 +541,24 @@ def test_a_cancelled_write_runs_until_it_has_its_answer(api: Api) -> None:
         return answers
 
     assert asyncio.run(main()) == [Progress.RUNNING, Progress.ENDED, Progress.RUNNING]
+
+
+def test_a_write_without_an_answer_may_still_be_carried_out_for_a_while(api: Api) -> None:
+    class Later(SystemClock):
+        passed = 0.0
+
+        def monotonic(self) -> float:
+            return super().monotonic() + self.passed
+
+    world, clock = in_collection(api), Later()
+    api.trouble = on("POST", Handler.reset)
+
+    async def main() -> list[Progress]:
+        plugin, push = HttpResourcePlugin(clock, request_seconds=100.0), push_of(world.target())
+        outcome = await plugin.push(world.target(), FixedReader([world.asset], REGISTRY), push)
+        assert outcome.result is Result.UNKNOWN
+        before = await plugin.status(push.operation)
+        clock.passed = 101.0
+        return [before, await plugin.status(push.operation)]
+
+    assert asyncio.run(main()) == [Progress.RUNNING, Progress.ENDED]

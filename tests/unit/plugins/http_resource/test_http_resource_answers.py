@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lehr.base.http_exchange import Answer
+from lehr.base.http_answer import Answer
 from lehr.plugins.http_resource.answers import (
     UnknownOutcomeError,
     message_in,
