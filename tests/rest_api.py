@@ -142,7 +142,7 @@ class Handler(BaseHTTPRequestHandler):
         return f'"{self.api.versions.get(path, 0)}"' if path in self.api.items else ""
 
     def shown(self, path: str) -> dict[str, Any]:
-        found = {**self.api.extra, **self.api.items[path]}
+        found = {"id": path.rpartition("/")[2], **self.api.extra, **self.api.items[path]}
         return {key: value for key, value in found.items() if key not in self.api.hidden}
 
     def answer(self, status: int, found: Any, headers: dict[str, str] | None = None) -> None:

@@ -62,7 +62,8 @@ def adopt(
     """Draft assets of TYPE from what exists in production. Production is only read.
 
     The form of WHAT depends on the type: paths and patterns of files; the connection of a database and
-    patterns of tables; ids of programs that Lehr runs, ports, or names of programs.
+    patterns of tables; the URL of a collection and options; ids of programs that Lehr runs, ports, or
+    names of programs.
 
     A draft that would change production, or that contains what looks like a secret, is commented out with
     the reason. The others match production exactly. The first asset is a `lehr.ObserveOnly`: until you
@@ -73,6 +74,7 @@ def adopt(
         lehr adopt lehr.File motd.txt --write assets/adopted
         lehr adopt lehr.DatabaseSchema sqlite:data/shop.sqlite
         lehr adopt lehr.DatabaseSchema postgresql://me@/shop 'sales.*' --write assets
+        lehr adopt lehr.HttpResource https://api.example.org/things match=/name fields=name,size
         lehr adopt lehr.Process 8080
         lehr adopt lehr.Process 'shop/*' -o json
     """

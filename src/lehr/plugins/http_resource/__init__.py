@@ -6,7 +6,8 @@ In: payloads `HttpResource`. Out: a resource whose declared fields are as intend
     places.py    URLs: pure                       requests.py  what to send: pure
     fields.py    values in JSON documents: pure   client.py    sends requests
     compare.py   diff and its effects: pure       finding.py   finds a resource, by handle or field
-    handle.py    what identifies it: pure         plugin.py    the asset plugin
+    handle.py    what identifies it: pure         discovery.py drafts intent from a collection
+                                                  plugin.py    the asset plugin
 
 Architecture invariants: production is what a GET answers; a write whose answer is missing is looked up before
 anything else is sent; credentials go to the declared origin only, over https or loopback; a resource is never

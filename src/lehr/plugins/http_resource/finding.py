@@ -29,10 +29,10 @@ async def find(client: Client, intended: Intended, known: str, lost: str) -> Obs
     """
     resource = intended.resource
     if resource.url is not None:
-        return await _read(client, intended, resource.url)
+        return await read(client, intended, resource.url)
     for url in filter(None, (known, resource.import_)):
         _require_origin(url, resource)
-        found = await _read(client, intended, url)
+        found = await read(client, intended, url)
         if found.document is not None:
             return found
     if resource.match is not None:
@@ -65,7 +65,17 @@ def created_at(resource: HttpResource, answer: Answer) -> str:
     return "" if id is MISSING or id is None else _required(places.item(resource.place, id), resource)
 
 
-async def _read(client: Client, intended: Intended, url: str) -> Observed:
+def url_of(resource: HttpResource, item: Any) -> str:
+    """The URL of an item in the list of the collection.
+
+    Raises:
+        StalledError: it has none, or one on another server.
+    """
+    return _required(places.item(resource.place, at(item, resource.id)), resource)
+
+
+async def read(client: Client, intended: Intended, url: str) -> Observed:
+    """The resource at `url` as it is now."""
     answer = await client.read(url, intended)
     if answer is None:
         return Observed(url)
@@ -74,7 +84,7 @@ async def _read(client: Client, intended: Intended, url: str) -> Observed:
 
 async def _matching(client: Client, intended: Intended, match: str) -> Observed:
     resource, wanted = intended.resource, at(intended.resource.body, match)
-    found = [item async for item in _items(client, intended) if same(at(item, match), wanted)]
+    found = [item async for item in items_of(client, intended) if same(at(item, match), wanted)]
     if not found:
         return Observed()
     if len(found) > 1:
@@ -83,12 +93,10 @@ async def _matching(client: Client, intended: Intended, match: str) -> Observed:
             code="RES117",
             fix="delete all but one of them, name one in `import`, or match another field",
         )
-    return await _read(
-        client, intended, _required(places.item(resource.place, at(found[0], resource.id)), resource)
-    )
+    return await read(client, intended, url_of(resource, found[0]))
 
 
-async def _items(client: Client, intended: Intended) -> AsyncIterator[Any]:
+async def items_of(client: Client, intended: Intended) -> AsyncIterator[Any]:
     """The resources of the collection, page by page."""
     resource = intended.resource
     url, seen = resource.place, set[str]()

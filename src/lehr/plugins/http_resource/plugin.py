@@ -2,14 +2,14 @@
 
 Its neighbours: `payload` is what people write; `finding` finds the resource; `compare` compares it, and knows
 the effects; `requests` plans what to send, `client` sends it, `answers` knows what an answer means; `handle`
-is what Lehr keeps.
+is what Lehr keeps; `discovery` drafts intent from a collection.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Coroutine
+from collections.abc import AsyncIterator, Coroutine, Sequence
 from typing import Any, TypeVar
 
 from msgspec import UNSET, UnsetType
@@ -17,11 +17,11 @@ from msgspec.structs import replace
 
 from lehr.base.clock import Clock
 from lehr.base.errors import LehrError, StalledError, TransientError, WaitingError
-from lehr.model.asset import AssetKey
+from lehr.model.asset import AssetKey, Partition
 from lehr.model.diff import Diff, Goal, Target
 from lehr.model.operation import DONE, Operation, Outcome, Progress, Result
+from lehr.plugins.http_resource import discovery, requests
 from lehr.plugins.http_resource import handle as handles
-from lehr.plugins.http_resource import requests
 from lehr.plugins.http_resource.answers import UnansweredError, UnknownOutcomeError
 from lehr.plugins.http_resource.client import Client
 from lehr.plugins.http_resource.compare import (
@@ -38,7 +38,7 @@ from lehr.plugins.http_resource.compare import (
 from lehr.plugins.http_resource.finding import created_at, find
 from lehr.plugins.http_resource.handle import ResourceHandle
 from lehr.plugins.http_resource.payload import HTTP_RESOURCE, HttpResource
-from lehr.sdk.plugin import AssetPlugin, Push, Reader, Traits
+from lehr.sdk.plugin import AssetPlugin, Found, Push, Reader, Traits
 from lehr.sdk.secrets import Hidden, NoSecrets, Secrets
 
 T = TypeVar("T")
@@ -127,6 +127,11 @@ class HttpResourcePlugin(AssetPlugin):
         recent = self._clock.now() < operation.started_at + self._request_seconds
         return Progress.RUNNING if recent and operation.result is None else Progress.ENDED
 
+    async def discover(self, query: Sequence[str], partition: Partition) -> AsyncIterator[Found]:
+        """A draft of each resource of the collection that `query` begins with; options follow."""
+        async for draft in discovery.drafts(self._client, self._revealed, query):
+            yield draft
+
     async def close(self) -> None:
         for task in tuple(self._writes):
             task.cancel()
@@ -141,6 +146,9 @@ class HttpResourcePlugin(AssetPlugin):
                 code="RES122",
                 fix="use a turndown, which deletes it",
             )
+        return await self._revealed(resource)
+
+    async def _revealed(self, resource: HttpResource) -> Intended:
         secrets = {name: await self._secrets.read(item) for name, item in resource.secrets.items()}
         given = resource.credentials
         credentials = None if given is None else await self._secrets.read(given)

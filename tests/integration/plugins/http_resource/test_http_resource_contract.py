@@ -101,6 +101,7 @@ def test_keeps_the_contract(rule: Rule, etags: bool, form: Callable[[Api, int], 
                 lambda: talking_nonsense(api),
                 lambda: breaking_off(api),
             ),
+            query=(f"{api.base}/things", "match=/name", "fields=name,size", "credentials=env:TOKEN"),
             interruptions=6,
         )
         asyncio.run(rule(subject))

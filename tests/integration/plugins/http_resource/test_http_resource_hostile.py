@@ -15,13 +15,14 @@ from msgspec.structs import replace
 
 from lehr.base.clock import SystemClock
 from lehr.base.errors import StalledError, TransientError, WaitingError
-from lehr.model.asset import Asset, AssetId, make_asset
+from lehr.model.asset import Asset, AssetId, Partition, make_asset
 from lehr.model.diff import NO_DIFF, Diff, Goal, Target
 from lehr.model.operation import Outcome, Progress, Result
 from lehr.model.secret import Secret
 from lehr.model.types import Registry
 from lehr.plugins.http_resource.payload import HTTP_RESOURCE, TYPES, HttpResource, Ready
 from lehr.plugins.http_resource.plugin import HttpResourcePlugin
+from lehr.sdk.plugin import Found
 from lehr.sdk.secrets import DIFFERS
 from lehr.testing.plugins import FixedReader, FixedSecrets, push_of, target_of
 from tests.codes import raises
@@ -431,6 +432,55 @@ def test_fields_that_are_not_declared_are_left_alone(api: Api) -> None:
     world.apply()
     assert api.items[LAMP]["owner"] == "ann"
     assert api.seen[-3]["content-type"] == "application/merge-patch+json"
+
+
+# --- discovery -------------------------------------------------------------------
+
+
+def drafts(api: Api, *query: str) -> list[Found]:
+    async def collect() -> list[Found]:
+        plugin = World(api, url=api.base + LAMP).plugin()
+        return [draft async for draft in plugin.discover(query, Partition("test"))]
+
+    return asyncio.run(collect())
+
+
+def test_resources_of_all_pages_are_drafted_with_all_their_fields(api: Api) -> None:
+    for number in range(3):
+        api.made({"name": f"chair {number}", "size": number})
+    found = drafts(api, f"{api.base}/things")
+    assert [draft.id for draft in found] == ["t1", "t2", "t3"]
+    assert found[2].payload == {
+        "collection": f"{api.base}/things",
+        "import": f"{api.base}/things/t3",
+        "body": {"created": "2026-01-01", "name": "chair 2", "size": 2},
+    }
+
+
+def test_a_draft_that_cannot_be_an_asset_has_an_obstacle(api: Api) -> None:
+    for item in ({"name": "chair"}, {"name": "lamp"}, {"name": "lamp"}, {"size": 3}):
+        api.made(item)
+    found = drafts(api, f"{api.base}/things", "match=/name", "fields=name,size")
+    assert [bool(draft.obstacle) for draft in found] == [False, True, True, True]
+    assert [draft.id for draft in found[:3]] == ["chair", "lamp", "lamp-2"]
+    assert found[0].payload["body"] == {"name": "chair"}
+
+
+@pytest.mark.parametrize(
+    ("query", "code"),
+    [
+        (("things",), "RES131"),
+        (("http://example.org/things", "credentials=env:TOKEN"), "RES131"),
+        (("http://127.0.0.1:1/things", "credentials=hunter2"), "RES131"),
+        (("http://127.0.0.1:1/things", "match=name"), "RES130"),
+        (("http://127.0.0.1:1/things", "body={}"), "RES130"),
+        (("http://127.0.0.1:1/things", "match"), "RES130"),
+    ],
+)
+def test_a_query_that_is_not_understood_is_refused(query: tuple[str, ...], code: str, api: Api) -> None:
+    with raises(code, StalledError) as caught:
+        drafts(api, *query)
+    assert "hunter2" not in str(caught.value)
 
 
 # --- replacing, waiting, secrets -------------------------------------------------
