@@ -10,6 +10,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import Any
+
+import msgspec
 
 MOST_NAMED = 10
 
@@ -63,3 +66,10 @@ def _escaped(found: re.Match[str]) -> str:
         return "\\0"
     # Python's character for a byte that is not UTF-8 (PEP 383) is shown as that byte.
     return f"\\x{code - 0xDC00:02x}" if 0xDC80 <= code <= 0xDCFF else f"\\u{code:04x}"
+
+
+def data_line(data: Any) -> str:
+    """Plain data on one line: a text as it is, a flat object as `size 8, mode 0644`, all else as JSON."""
+    if isinstance(data, dict) and data and not any(isinstance(item, dict | list) for item in data.values()):
+        return ", ".join(f"{key} {item}" for key, item in data.items())
+    return data if isinstance(data, str) else msgspec.json.encode(data).decode()

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-import msgspec
-
 from lehr.base.clock import iso
+from lehr.base.text import data_line
 from lehr.cli import formatting, patch_text, terminal
 from lehr.model.attempt import Attempt, Publication
 from lehr.model.control import Control, ControlKind
@@ -228,10 +227,7 @@ def values(before: Any, after: Any) -> tuple[str, str]:
 
 
 def _line(data: Any) -> str:
-    if isinstance(data, dict) and data and not any(isinstance(item, dict | list) for item in data.values()):
-        text = ", ".join(f"{key} {item}" for key, item in data.items())
-    else:
-        text = data if isinstance(data, str) else msgspec.json.encode(data).decode()
+    text = data_line(data)
     return terminal.printable(text) if text else '""'
 
 

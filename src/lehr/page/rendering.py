@@ -14,6 +14,7 @@ import jinja2
 from markupsafe import Markup, escape
 
 from lehr.base.moments import span
+from lehr.base.text import data_line
 from lehr.model.reason import Reason
 
 _LONGEST = 2000
@@ -89,11 +90,6 @@ def _escaped(character: str) -> str:
     return f"\\u{{{ord(character):x}}}"
 
 
-def shown(value: object) -> str:
-    """A value of intent or production: a text as it is, anything else as JSON."""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-
 def pretty(value: object) -> str:
     """A document as JSON, over several lines."""
     return json.dumps(value, ensure_ascii=False, indent=2)
@@ -152,7 +148,7 @@ def _environment() -> jinja2.Environment:
             visible(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
         ),
     )
-    for made in (tone, shape, path, query, shown, pretty, commands, author):
+    for made in (tone, shape, path, query, data_line, pretty, commands, author):
         environment.globals[made.__name__] = made
     return environment
 

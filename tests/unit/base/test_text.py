@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import msgspec
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lehr.base.diagnostics import Diagnostic
 from lehr.base.errors import LehrError, StalledError
-from lehr.base.text import MOST_CHARACTERS, described, one_line, writable
+from lehr.base.text import MOST_CHARACTERS, data_line, described, one_line, writable
 
 HOSTILE = st.text(st.characters(codec=None, categories=None), max_size=60)
 
@@ -65,3 +66,17 @@ def test_what_is_quoted_on_one_line_has_no_empty_lines_and_nothing_that_a_termin
 @given(HOSTILE)
 def test_whatever_is_quoted_on_one_line_is_printable(text: str) -> None:
     assert one_line(text).isprintable()
+
+
+@pytest.mark.parametrize(
+    ("data", "line"),
+    [
+        ("plain", "plain"),
+        ({"size": 8, "digest": "ab"}, "size 8, digest ab"),
+        ({"size": [8]}, '{"size":[8]}'),
+        ({}, "{}"),
+        (None, "null"),
+    ],
+)
+def test_data_is_shown_on_one_line(data: object, line: str) -> None:
+    assert data_line(data) == line
