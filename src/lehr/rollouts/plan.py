@@ -392,7 +392,7 @@ class _Running:
             if by is not None:
                 self._know(Selected(by.service, chosen.update, chosen.notes))
             self._release(chosen.update, chosen.wave)
-        hold = chosen.hold or self._contradiction(chosen) or self._seen.late
+        hold = chosen.hold or self._contradiction(chosen, taking_part) or self._seen.late
         soaked_in = None if chosen.ask_again_at is None else chosen.ask_again_at - self._now
         pending = [item for unit in taking_part if unit in chosen.others for item in self._units[unit]]
         opens_in = _opens_in(pending, self._now)
@@ -410,9 +410,14 @@ class _Running:
         found = None if self._asked.selection is None else self._asked.selection.to(self._question)
         return found or nothing(self._question, UNANSWERED)
 
-    def _contradiction(self, chosen: Selection) -> str:
+    def _contradiction(self, chosen: Selection, taking_part: Mapping[str, Unit]) -> str:
         """Only Lehr's own selections are predictable: those of a user may update anything next."""
-        return "" if self._policy.selected_by else contradiction(self._rollout, self._units, chosen)
+        if self._policy.selected_by:
+            return ""
+        waves = self._policy.target_selection.waves
+        soak = waves[chosen.wave - 1].soak_seconds if chosen.wave else 0.0
+        soaking = {id for id, unit in taking_part.items() if unit.exposure_seconds < soak}
+        return contradiction(self._rollout, self._units, chosen, soaking)
 
     def _pending(self, taking_part: Mapping[str, Unit]) -> bool:
         return any(not unit.updated for unit in taking_part.values())

@@ -321,9 +321,12 @@ class Roster:
         return None
 
     def _awaits(self, id: AssetId) -> tuple[AssetId, ...]:
-        """The assets that the push of an asset waits for."""
+        """The assets that the push of an asset waits for: for their outputs, or by the order of pushes."""
         for _, decision in self._store.records.decisions(self._partition, id, 1):
-            return decision.awaits
+            named = (
+                other for verdict in decision.verdicts if not verdict.allow for other in verdict.wait_for
+            )
+            return tuple(dict.fromkeys((*decision.awaits, *named)))
         return ()
 
     def _is_under_release(self, member: Member) -> bool:

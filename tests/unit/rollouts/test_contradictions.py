@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lehr.model.asset import AssetId
-from lehr.model.evidence import Updated, Validated
+from lehr.model.evidence import Commanded, RolloutCommand, Updated, Validated
 from lehr.rollouts.waves import TargetSelection, Wave
 from tests.unit.rollouts.test_plan import CANARY, NEW, canary, member, policy, step, updated, waiting
 
@@ -45,7 +45,18 @@ def test_an_asset_that_waits_for_one_outside_the_rollout_is_no_contradiction() -
     assert found.hold == ""
 
 
-def test_a_unit_that_was_promoted_blocks_nothing() -> None:
+def test_a_unit_that_must_stay_good_for_longer_and_is_not_any_more_is_blocked_as_well() -> None:
     assert CANARY.waves[0].soak_seconds > 0
     course = canary(Validated(("a",)))
+    found = step(course, updated("a", **STUCK), waiting("b"), since_look=0.0)
+    assert found.hold == BLOCK + "it is in wave 2, and wave 1 is under way; so neither of them can go first"
+
+
+def test_a_unit_that_must_stay_good_and_is_blocks_nothing() -> None:
+    course = canary(Validated(("a",)))
+    assert "neither of them" not in step(course, updated("a"), waiting("b"), since_look=0.0).hold
+
+
+def test_a_unit_that_was_promoted_blocks_nothing() -> None:
+    course = canary(Commanded(RolloutCommand.PROMOTE, "ana", "enough"))
     assert "neither of them" not in step(course, updated("a", **STUCK), waiting("b"), since_look=0.0).hold

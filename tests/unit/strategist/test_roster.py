@@ -14,7 +14,7 @@ from lehr.base.digest import Digest
 from lehr.enforce.governance import Governance, load
 from lehr.model.addons import ADDONS, LABELS, Labels
 from lehr.model.asset import AssetId, AssetKey, Partition, make_asset
-from lehr.model.decision import Condition, Decision, Status
+from lehr.model.decision import Condition, Decision, Status, Verdict
 from lehr.model.diff import Goal
 from lehr.model.governance import GOVERNANCE_TYPES, ROLLOUT_POLICY
 from lehr.model.incarnation import Candidate
@@ -391,3 +391,27 @@ def test_no_push_from_before_a_release_is_evidence_against_it(
         release=release,
     )
     assert in_play(shop, id, WithPush(store, push)).good is good
+
+
+def test_a_member_waits_for_what_its_checks_wait_for_as_well_as_for_outputs(store: SqliteStore) -> None:
+    shop, id = Shop(store, 1), IDS[0]
+    released_to_newest(shop, id, "new")
+    first, other, third = (AssetId(name) for name in ("first", "other", "third"))
+    condition = Condition(Status.WAITING, Reason.DEPENDENCY_DIFFERS, "other differs")
+    decision = Decision(
+        partition=SHOP,
+        asset=id,
+        at=NOW,
+        content=shop.sequence,
+        governing=shop.sequence,
+        goal=Goal.PRESENT,
+        condition=condition,
+        event="test",
+        awaits=(first,),
+        verdicts=(
+            Verdict("depends-on", allow=False, message="", wait_for=(other, first)),
+            Verdict("rate", allow=True, message="", wait_for=(third,)),
+        ),
+    )
+    shop.store.commit([RecordDecision(decision)])
+    assert in_play(shop, id, store).awaits == (first, other)
