@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 from msgspec.structs import replace
@@ -391,11 +391,16 @@ def _next(policy: Policy, running: Rollout, units: Sequence[UnitStatus], step: S
         left = policy.payload.validation.deadline - max(look.watched for look in looks)
         then = "fails" if policy.payload.validation.at_deadline == "fail" else "waits for a person"
         limit = f"; after {span(left)} more without that, the rollout {then}" if left > 0 else ""
-        found = {step.seen.unproven.get(unit, "") for unit in unproven}
-        why = f" ({found.pop()})" if len(found) == 1 and all(found) else ""
+        why = _in_brackets(step.seen.unproven.get(unit, "") for unit in unproven)
         return f"{listed(unproven)} to be good{why}{limit}"
-    if bad := [unit.id for unit in watched if unit.state is not UnitState.GOOD]:
-        return f"{listed(bad)} to be good again"
+    if bad := [unit for unit in watched if unit.state is not UnitState.GOOD]:
+        return f"{listed([unit.id for unit in bad])} to be good again{_in_brackets(unit.why for unit in bad)}"
     soaking = [unit for unit in watched if unit.soak_left > 0]
     most = max((unit.soak_left for unit in soaking), default=0.0)
     return f"{listed([unit.id for unit in soaking])} to stay good for {span(most)} more" if soaking else ""
+
+
+def _in_brackets(reasons: Iterable[str]) -> str:
+    """The one reason that all have; empty if there is none."""
+    found = set(reasons)
+    return f" ({found.pop()})" if len(found) == 1 and all(found) else ""

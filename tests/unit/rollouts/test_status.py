@@ -235,3 +235,9 @@ def test_pushes_from_before_the_policy_are_waited_for_and_no_person_is() -> None
         "b": found.waits_for,
         "c": found.waits_for,
     }
+
+
+def test_a_validated_unit_that_is_not_good_any_more_is_waited_for_with_the_cause() -> None:
+    waiting = member("a", has=NEW, good=None, why="Waiting ApprovalNeeded: this push destroys data")
+    found = status(*BEGUN, *GOOD, members=(waiting, member("b"), member("c")))
+    assert found.waits_for == "a to be good again (Waiting ApprovalNeeded: this push destroys data)"
