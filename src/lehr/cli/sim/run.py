@@ -78,6 +78,7 @@ def _report(runs: list[Played], seconds: float) -> dict[str, Any]:
     return {
         "histories": len(runs),
         "events": sum(run.events for run in runs),
+        "replayed": sum(run.replayed for run in runs),
         "seconds": round(seconds, 1),
         "seeds_per_second": round(len(runs) / max(seconds, 1e-9), 1),
         "simulated_years": round(sum(run.seconds for run in runs) / _YEAR, 4),
@@ -93,6 +94,7 @@ def _print_report(report: dict[str, Any]) -> None:
         f"{report['simulated_years']:g} simulated years in {report['seconds']:g} s: "
         f"{report['seeds_per_second']:g} seeds/s"
     )
+    print(f"{report['replayed']:,} decisions were decided again from their inputs")
     taken = len(RARE_PATHS) - len(report["never_reached"])
     print(f"rare paths taken: {taken} of {len(RARE_PATHS)}")
     for name in report["never_reached"]:
