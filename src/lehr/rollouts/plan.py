@@ -245,7 +245,8 @@ class _Running:
         if asked is not None:
             return self._carry_out(asked)
         emergency = self._emergency
-        if emergency is not None and self._rollout.emergency != emergency.reason:
+        mine = (self._rollout.target, self._rollout.emergency)
+        if emergency is not None and mine != (emergency.target, emergency.reason):
             return self._end(RolloutEnd.SUPERSEDED, f"emergency: {emergency.reason}")
         if emergency is None and self._is_overtaken():
             if self._rollout.failure is not None:

@@ -45,6 +45,12 @@ def test_it_takes_the_place_of_the_rollout_under_way_even_to_the_same_target() -
         assert last == Ended(RolloutEnd.SUPERSEDED, "emergency: it leaks")
 
 
+def test_one_for_another_incarnation_takes_its_place_for_the_same_reason_as_well() -> None:
+    corrected = policy(emergency=Emergency(3, "it leaks", datetime.fromtimestamp(500, UTC)))
+    [ended] = step(UNDER_WAY, waiting("a"), waiting("b"), rules=corrected, newest=3).facts
+    assert ended == Ended(RolloutEnd.SUPERSEDED, "emergency: it leaks")
+
+
 def test_newer_content_waits_until_it_is_over() -> None:
     held = waiting("a", newest=NEWER, held="pinned by ana: why")
     assert not step(UNDER_WAY, held, rules=URGENT, newest=3).writes

@@ -450,7 +450,7 @@ class LivenessChecker:
         pin = self._witness.active_control(ControlKind.PIN, asset, self._clock.now() if at is None else at)
         pinned = governing if pin is None else pin.incarnation or 0
         if self._witness.releases.governs(id):
-            return min(pinned, self._witness.releases.content(id, governing))
+            return self._witness.releases.content(id, min(pinned, governing))
         return pinned
 
     def wanted(self, id: str, content: int, governing: int, at: float | None = None) -> str | None:
