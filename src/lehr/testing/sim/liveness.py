@@ -425,6 +425,8 @@ class LivenessChecker:
 
     def _in_place(self, operation: Operation, id: AssetId, began: float) -> None:
         """I3: an indirect dependency is as the push needs it, by its last turn or by a look."""
+        if id in self._witness.let_go and id not in self._witness.assets(operation.governing):
+            return  # It is not enforced any more, so nothing would change what it waits for.
         if id in self._witness.open:
             self._broken("I3", f"{operation.asset} is pushed while {id}, which it needs indirectly, is")
             return

@@ -33,6 +33,7 @@ _PATIENCE = 60
 
 _BY_PEOPLE = (RolloutState.PAUSED, RolloutState.HOLDING, RolloutState.BLOCKED)
 _LIFTS = 3
+_BLOCK = "neither of them can go first"
 
 
 async def come_to_an_end(harness: RandomHarness, policy: AssetId) -> None:
@@ -60,6 +61,14 @@ async def come_to_an_end(harness: RandomHarness, policy: AssetId) -> None:
         # It may be about content with an order that holds it, which newer content has not.
         restart = CommandRollout(action=RolloutCommand.RESTART, policy=policy, reason="it is repaired")
         await _command(harness, restart)
+        await _wait(harness, policy)
+        status = status_of(harness, policy)
+    for _ in harness.intent.things:
+        if status is None or status.state is not RolloutState.HOLDING or _BLOCK not in status.waits_for:
+            break
+        # Each promotion lets one more unit go, for which another one may wait.
+        promote = CommandRollout(action=RolloutCommand.PROMOTE, policy=policy, reason="it is repaired")
+        await _command(harness, promote)
         await _wait(harness, policy)
         status = status_of(harness, policy)
     if status is not None and status.state in _BY_PEOPLE and _contradicts_earlier_content(status):
