@@ -9,13 +9,17 @@ from typing import Any, NoReturn
 import pytest
 
 from lehr.base.blocking import Inline
+from lehr.base.clock import iso
+from lehr.checks.calendar import CALENDAR_TYPE, CalendarCheck
 from lehr.checks.push_times import push_times
 from lehr.model.asset import Asset, AssetId, make_asset
 from lehr.model.evidence import Evidence, ForecastMade, Updated
 from lehr.model.governance import ROLLOUT_POLICY
 from lehr.rollouts.course import Rollout, folded
+from lehr.rollouts.forecast import Forecast
 from lehr.sdk.calendars import Calendars
 from lehr.sdk.runtime import Runtime
+from lehr.strategist.forecasts import forecast_of
 from lehr.strategist.overview import evidence_by_policy
 from lehr.strategist.strategist import Strategist
 from lehr.testing.virtual import VirtualClock, run
@@ -123,3 +127,106 @@ def test_what_fails_is_logged_once_and_changes_nothing_else(
 def test_one_that_takes_too_long_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lehr.strategist.forecasts._MOST_SECONDS", -1.0)
     assert [last(item).forecast for item in two_rollouts(tmp_path, push_times)] == [None, None]
+
+
+LONGER = 4 * SOAK
+LONG = ("p", "q", "r")
+ONE_BY_ONE: dict[str, Any] = {"waves": [{}], "at_most": 1}
+CANARY: dict[str, Any] = {"waves": [{"units": 1, "soak_seconds": SOAK}, {}], "at_most": 2}
+
+
+def forecast_and_course(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, selection: dict[str, Any], closed: dict[str, float]
+) -> tuple[Forecast, dict[str, float], list[list[Evidence]]]:
+    """The forecast of a rollout while units are closed, when units were validated, and the rollouts.
+
+    Args:
+        closed: for how many seconds each unit is closed from the beginning of the rollout.
+    """
+    forecasts: list[Forecast] = []
+
+    def recorded(*args: Any, **more: Any) -> Forecast:
+        forecasts.append(forecast_of(*args, **more))
+        return forecasts[-1]
+
+    monkeypatch.setattr("lehr.strategist.forecasts.forecast_of", recorded)
+
+    async def main() -> None:
+        clock = VirtualClock()
+        plane = Plane(folder, World(), clock, checks=[CalendarCheck()], types=[CALENDAR_TYPE])
+        await plane.start()
+        policy = make_asset(
+            POLICY, ROLLOUT_POLICY, {"select": {"ids": list(LONG)}, "target_selection": selection}, {}
+        )
+
+        def things(value: int) -> list[Asset]:
+            return [make_asset(AssetId(id), THING, {"value": str(value)}, {}) for id in LONG]
+
+        await plane.publish(*things(1), policy)
+        runtime = Runtime(
+            PARTITION, plane.store, plane.registry, clock, plane.chance, Inline(), calendars=push_times
+        )
+        task = asyncio.create_task(Strategist(runtime, plane.committer, plane.enforcer).run())
+        await clock.sleep(2 * SOAK)
+        await plane.publish(*things(2), policy)
+        await clock.sleep(4 * SOAK)
+        now = clock.now()
+        calendars = [_closed_calendar(id, now, seconds) for id, seconds in closed.items()]
+        await plane.publish(*things(3), policy, *calendars)
+        await clock.sleep(3 * LONGER)
+        assert set(plane.world.values.values()) == {"3"}
+        for item in evidence_by_policy(plane.store.records, PARTITION)[POLICY]:
+            if item.at >= now:
+                if not found or found[-1][0].rollout != item.rollout:
+                    found.append([])
+                found[-1].append(item)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        await plane.kill()
+
+    found: list[list[Evidence]] = []
+    run(main, seed=1)
+    validated = {unit: at for item in found for unit, at in last(item).validated.items()}
+    made_then = [item for item in forecasts if item.made_at >= found[0][0].at]
+    return made_then[0], validated, found
+
+
+def _closed_calendar(id: str, now: float, seconds: float) -> Asset:
+    closed = {"from": f"{iso(now - 60)[:16]}Z", "to": f"{iso(now + seconds)[:16]}Z", "reason": "not now"}
+    payload = {"select": {"ids": [id]}, "timezone": "UTC", "closed": [closed]}
+    return make_asset(AssetId(f"hours-{id}"), CALENDAR_TYPE.name, payload, {})
+
+
+@pytest.mark.parametrize(
+    ("selection", "closed", "rollouts"),
+    [
+        (ONE_BY_ONE, {"p": LONGER}, 2),
+        (ONE_BY_ONE, {"p": LONGER, "q": LONGER}, 2),
+        (ONE_BY_ONE, {"p": LONGER, "q": LONGER / 2}, 3),
+        (ONE_BY_ONE, {"p": 60.0, "q": 60.0, "r": 60.0}, 1),
+        (CANARY, {"p": LONGER}, 2),
+        (CANARY, {"p": LONGER, "q": LONGER}, 1),
+        (CANARY, {"p": SOAK / 2}, 1),
+    ],
+)
+def test_closed_units_are_forecast_as_they_are_updated(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    selection: dict[str, Any],
+    closed: dict[str, float],
+    rollouts: int,
+) -> None:
+    found, validated, courses = forecast_and_course(tmp_path, monkeypatch, selection, closed)
+    assert len(courses) == rollouts
+    ended = last(courses[0]).ended_at
+    assert ended is not None
+    assert found.ends.early is not None
+    assert found.ends.early - 1 <= ended <= found.ends.early + 30
+    assert {item.id for item in found.units} == last(courses[0]).validated.keys()
+    for item in (*found.units, *found.following):
+        assert item.validated.early is not None, item.id
+        # A soak ends with a look, and looks come every ten seconds.
+        assert item.validated.early - 1 <= validated[item.id] <= item.validated.early + 40, item.id
+    facts = [item.fact for course in courses for item in course]
+    updated = {unit: fact.wave for fact in facts if isinstance(fact, Updated) for unit in fact.units}
+    assert {item.id: item.wave for item in (*found.units, *found.following)} == updated

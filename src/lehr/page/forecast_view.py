@@ -56,6 +56,7 @@ class ForecastView(NamedTuple):
         waves: name, units, state, and when it starts, is updated, is validated and ends.
         unknown: names of waves, each with why a time is unknown.
         compared: name, forecast and actual update, forecast and actual validation, and how punctual it is.
+        following: units that are updated in a later rollout, each with when it is updated and validated.
         skipped: units that cannot be pushed, with reasons.
     """
 
@@ -64,6 +65,7 @@ class ForecastView(NamedTuple):
     waves: tuple[tuple[str, ...], ...]
     unknown: tuple[tuple[str, str], ...]
     compared: tuple[tuple[str, ...], ...]
+    following: tuple[tuple[str, ...], ...]
     skipped: tuple[tuple[str, str], ...]
     durations: tuple[tuple[str, str], ...]
     assumptions: tuple[str, ...]
@@ -91,6 +93,10 @@ def forecast_view(answer: Any, compared: Any) -> ForecastView:
         waves=tuple(_wave(item, now) for item in found.waves),
         unknown=tuple((f"wave {item.number}", item.unknown) for item in found.waves if item.unknown),
         compared=tuple(_compared(item, now) for item in rows),
+        following=tuple(
+            (item.id, _shown(_range(item.updated), now), _shown(_range(item.validated), now))
+            for item in found.following
+        ),
         skipped=tuple(answer["skipped"].items()),
         durations=tuple(_durations(found)),
         assumptions=tuple(found.assumptions),

@@ -16,6 +16,7 @@ from lehr.base.text import listed
 from lehr.model.evidence import Moments
 from lehr.rollouts.forecast_run import Run, Times, UnitWork
 from lehr.rollouts.open_times import ALWAYS_CLOSED, Timeline
+from lehr.rollouts.units import Unit
 from lehr.rollouts.waves import TargetSelection, assigned, in_order
 from lehr.sdk.calendars import Interval
 
@@ -96,6 +97,8 @@ class Forecast(msgspec.Struct, frozen=True, kw_only=True):
         until: later times are unknown.
         ends: when the last wave is over.
         units: of all waves, in their order.
+        following: units that are closed until the rollout is over, and are updated in one after it. Their
+            waves are of that one; 0 if it is unknown.
         durations: of pushes, by kind.
         skipped: units that cannot be pushed, by id, with their reasons.
         assumptions: in words.
@@ -110,6 +113,7 @@ class Forecast(msgspec.Struct, frozen=True, kw_only=True):
     validation: Duration
     skipped: dict[str, str]
     assumptions: tuple[str, ...]
+    following: tuple[UnitForecast, ...] = ()
 
 
 class ForecastInputs(msgspec.Struct, frozen=True, kw_only=True):
@@ -149,28 +153,24 @@ def forecast(inputs: ForecastInputs, check_time: Callable[[], None] = lambda: No
     durations = {kind: duration(inputs.pushes.get(kind, ())) for kind in kinds}
     validation = duration(inputs.validations)
     timelines = {names: _timeline(inputs, names) for names in {work.calendars for work in inputs.works}}
-    runs = [
-        Run(
-            inputs.selection,
-            inputs.works,
+    chains = [
+        _rollouts(
+            inputs,
             timelines,
             lambda kind, at=at: getattr(durations[kind], at),  # type: ignore[misc]
             getattr(validation, at),
-            inputs.now,
-            until,
-            holds=bool(inputs.hold),
-            closed_pauses=inputs.closed_pauses,
-            check_time=check_time,
+            check_time,
         )
         for at in ("p50", "p95")
     ]
-    waves = tuple(_waves(inputs, runs, durations, validation))
+    runs = [chain[0] for chain in chains]
+    waves = tuple(_waves(inputs, chains, durations, validation))
     return Forecast(
         made_at=inputs.now,
         until=until,
         waves=waves,
         ends=_moments([_end(run) for run in runs]),
-        units=tuple(_unit(id, wave.number, runs) for wave in waves for id in wave.units),
+        units=tuple(_unit(id, wave.number, chains) for wave in waves for id in wave.units),
         durations=durations,
         validation=validation,
         skipped={
@@ -179,7 +179,52 @@ def forecast(inputs: ForecastInputs, check_time: Callable[[], None] = lambda: No
             if work.unit.held and not work.unit.updated
         },
         assumptions=tuple(_assumptions(inputs, durations, validation)),
+        following=tuple(_unit(id, _wave_of(id, chains[0][1:]), chains) for id in _following(runs[0])),
     )
+
+
+def _rollouts(
+    inputs: ForecastInputs,
+    timelines: Mapping[tuple[str, ...], Timeline],
+    seconds: Callable[[str], float | None],
+    validation: float | None,
+    check_time: Callable[[], None],
+) -> list[Run]:
+    """The rollout, and those after it that update the units that were closed until it was over."""
+
+    def run(works: Sequence[UnitWork], now: float) -> Run:
+        return Run(
+            inputs.selection,
+            works,
+            timelines,
+            seconds,
+            validation,
+            now,
+            inputs.now + inputs.horizon_seconds,
+            holds=bool(inputs.hold),
+            closed_pauses=inputs.closed_pauses,
+            check_time=check_time,
+        )
+
+    found = [run(inputs.works, inputs.now)]
+    while found[-1].opens_at <= inputs.now + inputs.horizon_seconds:
+        found.append(run(found[-1].left, found[-1].opens_at))
+    return found
+
+
+def _following(run: Run) -> list[str]:
+    """The units that were closed until a rollout was over."""
+    return sorted(work.unit.id for work in run.left if not work.unit.held)
+
+
+def _wave_of(id: str, chain: Sequence[Run]) -> int:
+    """The number of the wave that updates a unit; 0 if it is unknown."""
+    return next((run.wave_of[id] for run in chain if id in run.wave_of), 0)
+
+
+def _unit_times(id: str, chain: Sequence[Run]) -> tuple[float | None, float | None]:
+    """When a unit is updated and validated, by the rollout that does so; None for unknown."""
+    return next((run.unit_times(id) for run in chain if run.updates(id)), (None, None))
 
 
 def duration(sample: Sequence[float]) -> Duration:
@@ -203,34 +248,47 @@ def _timeline(inputs: ForecastInputs, names: Sequence[str]) -> Timeline:
 
 
 def _waves(
-    inputs: ForecastInputs, runs: Sequence[Run], durations: Mapping[str, Duration], validation: Duration
+    inputs: ForecastInputs,
+    chains: Sequence[Sequence[Run]],
+    durations: Mapping[str, Duration],
+    validation: Duration,
 ) -> Iterator[WaveForecast]:
-    units = in_order(inputs.selection, [work.unit for work in inputs.works])
+    runs = [chain[0] for chain in chains]
+    given = _in_place(inputs)
+    following = set(_following(runs[0]))
     before = runs[0].first_wave or 0
-    for item in assigned(inputs.selection, units):
+    for item in assigned(inputs.selection, in_order(inputs.selection, runs[0].units)):
+        mine = {unit.id for unit in item.units} - following
+        units = [unit for unit in given if unit.id in mine]
         times = [run.times[item.number] for run in runs]
         over = before == 0 or item.number < before
-        begun = [unit.updated_at for unit in item.units if unit.updated_at is not None]
+        begun = [unit.updated_at for unit in units if unit.updated_at is not None]
         starts = [min(begun)] * len(runs) if begun else [_first(found) for found in times]
         ends = [None if over else found.ends for found in times]
         missing = not over and None in (*starts, *ends)
-        each = [[run.unit_times(unit.id) for unit in item.units] for run in runs]
+        each = [[_unit_times(unit.id, chain) for unit in units] for chain in chains]
         yield WaveForecast(
             number=item.number,
             takes=str(item.wave),
-            units=tuple(unit.id for unit in item.units),
+            units=tuple(unit.id for unit in units),
             state="over" if over else "under way" if begun else "ahead",
             starts=_moments(starts),
-            updated=_moments([_last(updated for updated, _ in of_run) for of_run in each]),
-            validated=_moments([_last(validated for _, validated in of_run) for of_run in each]),
+            updated=_moments([_last(updated for updated, _ in of_chain) for of_chain in each]),
+            validated=_moments([_last(validated for _, validated in of_chain) for of_chain in each]),
             ends=_moments(ends),
             unknown=_cause(inputs, runs, durations, validation) if missing else "",
         )
 
 
-def _unit(id: str, wave: int, runs: Sequence[Run]) -> UnitForecast:
-    times = [run.unit_times(id) for run in runs]
-    updated, validated = (_moments([of_run[place] for of_run in times]) for place in (0, 1))
+def _in_place(inputs: ForecastInputs) -> list[Unit]:
+    """The units as they are now: updated ones first, the others in their order."""
+    ordered = in_order(inputs.selection, [work.unit for work in inputs.works])
+    return sorted(ordered, key=lambda unit: (not unit.updated, unit.updated_at or 0.0))
+
+
+def _unit(id: str, wave: int, chains: Sequence[Sequence[Run]]) -> UnitForecast:
+    times = [_unit_times(id, chain) for chain in chains]
+    updated, validated = (_moments([of_chain[place] for of_chain in times]) for place in (0, 1))
     return UnitForecast(id=id, wave=wave, updated=updated, validated=validated)
 
 
@@ -250,10 +308,12 @@ def _cause(
     inputs: ForecastInputs, runs: Sequence[Run], durations: Mapping[str, Duration], validation: Duration
 ) -> str:
     """Why a time is unknown."""
-    hold = next((run.last.hold for run in runs if run.last.hold), "")
-    causes = (
-        [inputs.hold] if inputs.hold else [*_causes(inputs, durations, validation), *filter(None, [hold])]
-    )
+    if inputs.hold:
+        return inputs.hold
+    causes = list(_causes(inputs, durations, validation))
+    held = next((run for run in runs if run.last.hold), None)
+    if held is not None and not (causes and held.is_closed):
+        causes.append(held.last.hold)
     return "; ".join(causes) or f"it is later than {inputs.horizon_seconds / _DAY:g} days from now"
 
 
@@ -304,6 +364,11 @@ def _assumptions(
     yield "only calendars and freezes delay pushes" + (
         ", and closed times pause soaks" if inputs.closed_pauses else "; they do not pause soaks"
     )
+    if any(times is None or times for times in inputs.calendars.values()):
+        yield (
+            "closed units take no place, so others go first; they join once they are open, or are updated in "
+            "a rollout after this one"
+        )
     if any(times is None for times in inputs.calendars.values()):
         yield "a calendar that cannot be read is closed"
     yield "no newer content is committed, and no control changes"

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import msgspec
 from msgspec.structs import replace
 
+from lehr.base.clock import iso
 from lehr.rollouts.open_times import Timeline
 from lehr.rollouts.selection import Selection, select
 from lehr.rollouts.units import Unit
@@ -24,7 +25,7 @@ class UnitWork(msgspec.Struct, frozen=True):
 
     Attributes:
         pushes: kinds of its pushes, one after the other, such as the types of its assets.
-        calendars: names of those that its pushes wait for.
+        calendars: names of those that its pushes wait for. While one is closed, the unit is held.
         pushed_at: when the last of these pushes has ended; None for an updated unit that is still pushed.
     """
 
@@ -65,6 +66,8 @@ class Run:
         times: by wave.
         last: the last answer of the selection.
         at: its time.
+        units: as they were then.
+        wave_of: numbers of the waves that updated units, by id.
         first_wave: number of the wave under way at `now`; 0 if all are over.
     """
 
@@ -102,9 +105,36 @@ class Run:
         self._progress = {id: found for id in self._works if (found := self._begun(id)) is not None}
         self._longest_soak = max(wave.soak_seconds for wave in selection.waves)
         self._settled: dict[str, Unit] = {}
+        self._closed: Mapping[tuple[str, ...], float] = {}
+        self._held: dict[tuple[str, float], Unit] = {}
+        self.units: list[Unit] = []
+        self.wave_of: dict[str, int] = {}
         self.first_wave: int | None = None
         self.times = {number: Times() for number in range(1, len(selection.waves) + 1)}
         self.last = self._run()
+
+    @property
+    def left(self) -> list[UnitWork]:
+        """The units that get nothing in this rollout, which is done; none if it is not."""
+        if not self.last.done:
+            return []
+        return [work for id, work in self._works.items() if not self.updates(id)]
+
+    @property
+    def opens_at(self) -> float:
+        """When the first unit that is left can be pushed; infinite if that is unknown, or there is none."""
+        free = [work for work in self.left if not work.unit.held]
+        return min((self._timelines[work.calendars].opening(self.at) for work in free), default=math.inf)
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether a unit was still closed at the end."""
+        waiting = (unit for unit in self.units if not unit.updated)
+        return any(unit.held and not self._works[unit.id].unit.held for unit in waiting)
+
+    def updates(self, id: str) -> bool:
+        """Whether a unit gets the content in this rollout."""
+        return id in self._progress
 
     def unit_times(self, id: str) -> tuple[float | None, float | None]:
         """When a unit is updated and validated; None for unknown."""
@@ -119,8 +149,9 @@ class Run:
     def _run(self) -> Selection:
         for _ in range(_MOST_STEPS):
             self._check_time()
-            units = [self._unit(id) for id in self._works]
-            answer = select(self._selection, units, self.at, self._check_time)
+            self._closed = self._closed_now()
+            self.units = [self._unit(id) for id in self._works]
+            answer = select(self._selection, self.units, self.at, self._check_time)
             if self.first_wave is None:
                 self.first_wave = answer.wave
             self._note(answer)
@@ -134,6 +165,12 @@ class Run:
                 break
             self.at = following
         return answer
+
+    def _closed_now(self) -> dict[tuple[str, ...], float]:
+        """When calendars open that are closed now and hold units that are not updated yet."""
+        waiting = {work.calendars for id, work in self._works.items() if id not in self._progress}
+        opening = ((names, self._timelines[names].opening(self.at)) for names in waiting)
+        return {names: at for names, at in opening if at > self.at}
 
     def _timeline(self, id: str) -> Timeline:
         return self._timelines[self._works[id].calendars]
@@ -170,6 +207,7 @@ class Run:
         return at if starts is None else starts, at
 
     def _push(self, id: str, wave: int) -> None:
+        self.wave_of[id] = wave
         starts, ends = self._pushed(id, self.at)
         found = self.times[wave]
         if starts < math.inf and (found.starts is None or starts < found.starts):
@@ -177,7 +215,8 @@ class Run:
         pushed = _finite(ends)
         passed = None if self._validation is None or pushed is None else pushed + self._validation
         updated_at = self.at if pushed is None else pushed
-        self._progress[id] = _Progress(updated_at, pushed, passed, passed or updated_at)
+        exposure = self._works[id].unit.exposure_seconds  # infinite if it needs no soak
+        self._progress[id] = _Progress(updated_at, pushed, passed, passed or updated_at, exposure)
 
     def _unit(self, id: str) -> Unit:
         """A unit as it is now."""
@@ -185,7 +224,7 @@ class Run:
             return self._settled[id]
         unit, progress = self._works[id].unit, self._progress.get(id)
         if progress is None:
-            return unit
+            return self._waiting(id)
         passed = progress.validated_at is not None and progress.validated_at <= self.at
         timeline = self._pauses(id)
         grown = max(0.0, self.at - progress.since) - timeline.closed_between(progress.since, self.at)
@@ -201,8 +240,19 @@ class Run:
             self._settled[id] = found  # nothing that happens later makes a difference
         return found
 
+    def _waiting(self, id: str) -> Unit:
+        """A unit that is not updated: held while a calendar of it is closed, as in a rollout."""
+        unit, until = self._works[id].unit, self._closed.get(self._works[id].calendars)
+        if until is None or unit.held:
+            return unit
+        if (id, until) not in self._held:
+            why = f"closed until {iso(until)}" if until < math.inf else "closed"
+            self._held[id, until] = replace(unit, held=why)
+        return self._held[id, until]
+
     def _events(self, answer: Selection) -> Iterator[float]:
-        """When something changes: a unit is validated or soaked, or is past its deadline."""
+        """When something changes: a unit opens, is validated or soaked, or is past its deadline."""
+        yield from self._closed.values()
         soak = self._selection.waves[answer.wave - 1].soak_seconds if answer.wave else 0.0
         deadline = self._selection.deadline_seconds
         for id, progress in self._progress.items():
@@ -217,9 +267,11 @@ class Run:
                 yield timeline.after_open(progress.updated_at, late) + _ROUNDING
 
     def _note(self, answer: Selection) -> None:
-        """Record which waves are over."""
+        """Record which waves are over. One is under way again once a unit opens that it had skipped."""
         for number, times in self.times.items():
-            if times.ends is None and (answer.done or number < answer.wave):
+            if not (answer.done or number < answer.wave):
+                times.ends = None
+            elif times.ends is None:
                 times.ends = self.at
 
 

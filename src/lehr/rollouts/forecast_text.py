@@ -23,6 +23,9 @@ def forecast_lines(found: Forecast, zone: ZoneInfo = _UTC) -> Iterator[str]:
     if found.units:
         yield "Units:"
         yield from _unit_lines(found.units, zone)
+    if found.following:
+        yield "Closed until the rollout is over, and updated in one after it:"
+        yield from _unit_lines(found.following, zone)
     if found.skipped:
         yield "Skipped:"
         width = max(map(len, found.skipped))
