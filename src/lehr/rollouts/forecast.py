@@ -371,4 +371,4 @@ def _assumptions(
         )
     if any(times is None for times in inputs.calendars.values()):
         yield "a calendar that cannot be read is closed"
-    yield "no newer content is committed, and no control changes"
+    yield "no newer content is committed, and no control is set, lifted or ends"

@@ -31,12 +31,14 @@ class Known(msgspec.Struct, frozen=True):
         validated: recorded validations of the policy's units.
         calendars: those in force.
         course: of the policy's rollouts: which content has passed before.
+        overridden: whether an asset may be pushed although a calendar is closed.
     """
 
     operations: Sequence[Operation]
     validated: Sequence[Validated]
     calendars: Sequence[PushTimes]
     course: Course = Course()
+    overridden: Callable[[PushTimes, Asset], bool] = lambda _calendar, _asset: False
 
 
 def as_if_begun(members: Sequence[Member], newest: int, now: float) -> tuple[Rollout, list[Member]]:
@@ -71,7 +73,7 @@ def inputs_of(
     since = min(max(0.0, now - rollout.looked_at), LONGEST_GAP * policy.validation.look_every)
     trusted = trusted_units(policy.trust_for, replace(known.course, last=rollout), units)
     taking_part = taking_part_in(rollout, units, now, trusted)
-    works = tuple(_works(rollout, units, taking_part, asset_of, known.calendars, since, check_time))
+    works = tuple(_works(rollout, units, taking_part, asset_of, known, since, check_time))
     found = ForecastInputs(
         selection=policy.target_selection,
         works=works,
@@ -106,7 +108,7 @@ def _works(
     units: Units,
     taking_part: Mapping[str, Unit],
     asset_of: AssetOf,
-    calendars: Sequence[PushTimes],
+    known: Known,
     since_look: float,
     check_time: Callable[[], None],
 ) -> Iterator[UnitWork]:
@@ -124,11 +126,14 @@ def _works(
         yield UnitWork(
             replace(unit, exposure_seconds=grown),
             tuple(asset.type for asset in assets),
-            tuple(
-                calendar.id for calendar in calendars if any(calendar.select.matches(item) for item in assets)
-            ),
+            tuple(calendar.id for calendar in known.calendars if _waits(known, calendar, assets)),
             pushed_at(rollout, id, units[id]),
         )
+
+
+def _waits(known: Known, calendar: PushTimes, assets: Sequence[Asset]) -> bool:
+    """Whether a unit waits while a calendar is closed: one asset holds all of its unit."""
+    return any(calendar.select.matches(item) and not known.overridden(calendar, item) for item in assets)
 
 
 def pushed_at(rollout: Rollout, unit: str, members: Sequence[Member]) -> float | None:

@@ -40,18 +40,18 @@ class ClosedTimes:
     def holding(self, asset: Asset, governance: Governance) -> Closed | None:
         """The first that is closed for an asset, and that no override passes; None if there is none."""
         for item, until in self._closed:
-            if item.select.matches(asset) and not self._is_overridden(item, asset, governance):
+            if item.select.matches(asset) and not is_overridden(item, asset, governance, self._now):
                 end = f" until {iso(until)}" if math.isfinite(until) else ""
                 return Closed(f"held by {item.id}{end}", until if math.isfinite(until) else None)
         return None
 
-    def _is_overridden(self, item: PushTimes, asset: Asset, governance: Governance) -> bool:
-        return any(
-            control.kind is ControlKind.OVERRIDE
-            and control.check == item.id
-            and control.selector.matches(asset)
-            for control in governance.controls_over(asset.id, self._now)
-        )
+
+def is_overridden(item: PushTimes, asset: Asset, governance: Governance, now: float) -> bool:
+    """Whether a person lets an asset be pushed although a calendar or freeze is closed."""
+    return any(
+        control.kind is ControlKind.OVERRIDE and control.check == item.id and control.selector.matches(asset)
+        for control in governance.controls_over(asset.id, now)
+    )
 
 
 def _closed_until(item: PushTimes, now: float) -> float | None:

@@ -18,6 +18,7 @@ from lehr.rollouts.validation_samples import Validated
 from lehr.sdk.calendars import PushTimes
 from lehr.sdk.runtime import Runtime
 from lehr.sdk.store import Records
+from lehr.strategist.closed_times import is_overridden
 from lehr.strategist.contents import Contents
 
 log = Log()
@@ -38,6 +39,7 @@ def forecast_of(
     records: Records,
     validated: Sequence[Validated],
     calendars: Sequence[PushTimes],
+    governance: Governance,
     now: float,
     *,
     hold: str = "",
@@ -50,6 +52,7 @@ def forecast_of(
         members: all assets that the policy governs.
         validated: recorded validations of its units.
         calendars: those in force.
+        governance: has the overrides of calendars.
         now: wall-clock seconds.
         hold: why no further unit is updated until a person decides; empty if that is not so.
         check_time: called again and again; it may raise to end this.
@@ -64,7 +67,13 @@ def forecast_of(
         rollout,
         members,
         lambda id: contents.asset(id, rollout.target),
-        Known(operations, validated, calendars, course),
+        Known(
+            operations,
+            validated,
+            calendars,
+            course,
+            lambda calendar, asset: is_overridden(calendar, asset, governance, now),
+        ),
         now,
         hold,
         check_time,
@@ -116,6 +125,7 @@ class ForecastKeeper:
                 runtime.store.records,
                 validated,
                 runtime.calendars(runtime.registry, governance.assets),
+                governance,
                 now,
                 check_time=self._limit(),
             )

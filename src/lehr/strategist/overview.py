@@ -204,6 +204,7 @@ class Rollouts:
                 self._records,
                 validated_in(evidence),
                 self._calendars(self._registry, governance.assets),
+                governance,
                 self._now,
                 hold="" if every_unit else _hold(status),
             )

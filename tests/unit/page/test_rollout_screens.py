@@ -21,6 +21,7 @@ from lehr.page.rendering import render
 from lehr.page.rollout_screens import read_canary, read_forecast, read_rollout
 from lehr.rollouts.canary_trace import canary_trace
 from lehr.rollouts.comparison import Compared, Comparison
+from lehr.rollouts.forecast import UnitForecast
 from lehr.rollouts.policy import Policy
 from lehr.rollouts.status import UnitState, UnitStatus
 from tests.unit.rollouts.test_forecast import made
@@ -249,6 +250,16 @@ def test_a_forecast_of_every_unit_is_not_compared() -> None:
     text = text_of(shown("forecast", answers, every_unit="true"))
     assert "late" not in text.partition("Assumptions")[0].partition("From now on")[2]
     assert answers.asked["rollout-forecast"]["every_unit"] == "true"
+
+
+def test_units_of_later_rollouts_have_a_table_of_their_own() -> None:
+    later = as_json(UnitForecast(id="u9", wave=1, updated=Moments(10.0, 20.0), validated=Moments()))
+    answers = Answers(rollout=rollout(forecast=None), rollout_forecast=a_forecast(following=[later]))
+    text = text_of(shown("forecast", answers))
+    assert "u9 1970-01-01 00:00:10Z to 1970-01-01 00:00:20Z unknown" in text
+    without = Answers(rollout=rollout(forecast=None), rollout_forecast=a_forecast())
+    assert "Closed until the rollout is over" in text
+    assert "Closed until the rollout is over" not in text_of(shown("forecast", without))
 
 
 def test_times_that_are_not_known_are_called_unknown() -> None:

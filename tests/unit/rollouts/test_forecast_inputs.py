@@ -164,6 +164,14 @@ def test_only_calendars_that_hold_pushes_of_units_are_asked() -> None:
     assert not any("cannot be read" in item for item in found.assumptions)
 
 
+def test_an_overridden_calendar_holds_no_unit() -> None:
+    closed = Times("x", Selector(all=True), [(0.0, NOW + 500)])
+    known = Known([push("a", 400.0)], [], [closed], overridden=lambda item, asset: asset.id == "a")
+    under_way, members = as_if_begun([member("a"), member("b")], 2, NOW)
+    one, other = made(under_way, *members, known=known).units
+    assert (since(one.updated), since(other.updated)) == (10, 510)
+
+
 def test_closed_times_do_not_pause_a_soak() -> None:
     closed = Times("x", Selector(all=True), [(NOW + 12, NOW + 40)])
     under_way, members = as_if_begun([member("a"), member("b")], 2, NOW)
