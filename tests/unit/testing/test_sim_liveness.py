@@ -14,7 +14,8 @@ from lehr.model.writes import Finish, TakeLease
 from lehr.sdk.plugin import Fencing
 from lehr.testing.sim.dice import Dice
 from lehr.testing.sim.liveness import LivenessChecker
-from lehr.testing.sim.production import TRAITS, Production, SimulatedPlugin, plain
+from lehr.testing.sim.production import TRAITS, Production, SimulatedPlugin
+from lehr.testing.sim.simulated_type import plain
 from lehr.testing.sim.trace import Trace
 from lehr.testing.sim.witness import Witness
 from lehr.testing.virtual import EPOCH, VirtualClock, run

@@ -8,7 +8,8 @@ architecture were broken, if any. The same seed gives the same run, bit by bit.
 | `harness`, `process` | the world, and control planes in it: the real program, over the rest of this table |
 | `random_harness`, `script_harness`, `plans.plan_harness` | its drivers: chance, scripts, fault plans |
 | `source`, `generation`, `store` | where intent is edited, built and kept, with faults |
-| `production`, `faults`, `things` | what is managed, of any asset type, and its faults |
+| `production`, `holdings`, `faults`, `look_faults` | what is managed, of any asset type, and its faults |
+| `simulated_type`, `things`, `plain_values` | its asset types, and the values that it holds |
 | `suite`, `profile`, `dice` | random histories from a seed |
 | `people`, `intent`, `edits`; `trouble`; `encounters` | actions of people, faults, and encounters |
 | `final_phase` | the end of a history, in which everything must settle |

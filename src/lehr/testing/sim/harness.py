@@ -26,7 +26,8 @@ from lehr.testing.sim.dice import Dice
 from lehr.testing.sim.generation import InlineGeneration
 from lehr.testing.sim.metrics import MetricWorld
 from lehr.testing.sim.process import Process
-from lehr.testing.sim.production import Production, SimulatedType
+from lehr.testing.sim.production import Production
+from lehr.testing.sim.simulated_type import SimulatedType
 from lehr.testing.sim.source import Files, Repository
 from lehr.testing.sim.trace import Trace
 from lehr.testing.sim.witness import Witness

@@ -11,22 +11,24 @@ from collections import Counter, deque
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from typing import Any
 
-import msgspec
 from msgspec.structs import replace
 
 from lehr.base.clock import Clock
-from lehr.base.errors import StalledError, TransientError, WaitingError
-from lehr.model.asset import Asset, AssetId, AssetKey
-from lehr.model.diff import Change, Diff, Effects, Goal, Target
+from lehr.base.errors import TransientError, WaitingError
+from lehr.model.asset import AssetId, AssetKey
+from lehr.model.diff import Diff, Goal, Target
 from lehr.model.operation import DONE, Operation, Outcome, Progress, Result
 from lehr.model.outputs import OutputNames
 from lehr.sdk.plugin import AssetPlugin, Fencing, Push, Reader, Traits
 from lehr.testing.sim.dice import Dice
 from lehr.testing.sim.faults import LookFault, PushFault
+from lehr.testing.sim.holdings import Holdings
+from lehr.testing.sim.look_faults import LOOK_TIMEOUT, blinded_by, suffer
+from lehr.testing.sim.plain_values import compare, half, shortened
+from lehr.testing.sim.simulated_type import SimulatedType
 from lehr.testing.sim.trace import Trace
 
 PUSH_TIMEOUT = 20.0
-LOOK_TIMEOUT = 5.0
 TRAITS = Traits(
     goals=frozenset({Goal.FENCED, Goal.ABSENT}), diff_timeout=LOOK_TIMEOUT, push_timeout=PUSH_TIMEOUT
 )
@@ -35,55 +37,15 @@ TRAITS = Traits(
 OUTPUTS = OutputNames(stable=frozenset({"name"}), changing=frozenset({"neighbours"}))
 """Of everything in simulated production: the name that it made, and how much there is."""
 
-_NOBODY = "by-hand"
 _PART_SECONDS = 1.0
-_SIGHTS = 16
 MOST_LOOKS = 100
 """Looks at an asset within a second, by its own turns and those of its dependents."""
 
 
-class SimulatedType(msgspec.Struct, frozen=True):
-    """Production of one asset type.
-
-    Attributes:
-        intended: production for a target that should be PRESENT; plain data.
-        effects: of going to `intended` from `observed`, which may both be None for absent:
-            `effects(target, read, intended, observed)`.
-        connected: other assets with whose names a target is made, where production connects them.
-    """
-
-    type: str
-    intended: Callable[[Target, Reader], Any]
-    effects: Callable[[Target, Reader, Any, Any], Effects] = lambda target, read, intended, observed: (
-        Effects()
-    )
-    connected: Callable[[Target, Reader], Iterable[AssetId]] = lambda target, read: ()
-
-
-def plain(type: str) -> SimulatedType:
-    """Production that holds the asset's payload unchanged, without effects on others."""
-    return SimulatedType(type, _payload)
-
-
-def _payload(target: Target, read: Reader) -> Any:
-    asset = read.asset(target.id)
-    if asset is None:
-        raise StalledError(f"the incarnation has no asset {target.id}")
-    return asset.document()["payload"]
-
-
-class Sight(msgspec.Struct, frozen=True):
-    """Production's content from a moment on, in seconds of the loop."""
-
-    since: float
-    value: Any
-
-
-class Production:
+class Production(Holdings):
     """Everything that the control planes under test manage.
 
     Attributes:
-        values: what there is, by asset id; `put` and `take` change it.
         applied: how often each (asset id, goal) was carried out; the summary of what was done.
         seconds: how long a push takes; pushing: ... of one asset, by its id.
         looking: how long a look takes at most, by asset id.
@@ -92,9 +54,6 @@ class Production:
         blind: looks at an asset fail while production does not hold another one, by asset id.
         asked: when each asset was last looked at, with or without an answer, in the event loop's seconds.
         mute: ids whose pushes have no known status.
-        hidden: seconds after which a change can be seen, by asset id.
-        returning: values that return without a push, by asset id, and when, in the event loop's
-            seconds.
         unreachable: True while no control plane can reach it.
         running: operations under way, by id.
         found_running: ids of those that were under way when a process of a later lease last asked about them.
@@ -103,25 +62,18 @@ class Production:
             begin no more.
         fencing: what keeps a late writer out.
         garble: is added to its messages: it may be text that cannot be encoded.
-        naming: True if it makes names of its own: what a push has made is found only by its name, which is
-            the asset's handle, or by the push's id.
-        names: of all values, by asset id.
-        connecting: True if what an asset reads is also its connection to another one's name, an output.
-        connections: the names that each value was made with, by asset id and that of the other.
-        connecting_to: those that each push makes it with, by the push's id.
-        strangers: how many things exist that Lehr does not manage.
+        connecting_to: the connections that each push makes, by the push's id.
     """
 
     def __init__(self, kinds: Iterable[SimulatedType], dice: Dice, trace: Trace, fencing: Fencing) -> None:
         """Production of `kinds`; `dice` decides everything left open."""
+        super().__init__(trace)
         self.kinds: Mapping[str, SimulatedType] = {kind.type: kind for kind in kinds}
         self.fencing = fencing
         self.dice = dice
-        self.trace = trace
         self.begins: Callable[[Target, Operation], None] = lambda target, operation: None
         self.looked: Callable[[Target, Diff], None] = lambda target, diff: None
         self.carries: Callable[[Target, Operation, Any], None] = lambda target, operation, value: None
-        self.values: dict[str, Any] = {}
         self.applied: Counter[tuple[str, str]] = Counter()
         self.seconds = 1.0
         self.pushing: dict[str, float] = {}
@@ -132,23 +84,15 @@ class Production:
         self.blind: dict[str, str] = {}
         self.asked: dict[str, float] = {}
         self.mute: set[str] = set()
-        self.hidden: dict[str, float] = {}
-        self.returning: dict[str, Sight] = {}
         self.unreachable = False
         self.garble = ""
-        self.naming = False
-        self.names: dict[str, str] = {}
-        self.connecting = False
-        self.connections: dict[str, dict[str, str]] = {}
         self.connecting_to: dict[str, dict[str, str]] = {}
-        self.strangers = 0
         self.running: dict[str, Operation] = {}
         self.found_running: set[str] = set()
         self.detached: set[str] = set()
         self.broken: list[str] = []
         self.closed: set[str] = set()
         self._looks: dict[str, deque[float]] = {}
-        self._sights: dict[str, deque[Sight]] = {}
         self._epochs: dict[str, int] = {}
 
     def heal(self, but: frozenset[str] = frozenset()) -> None:
@@ -172,68 +116,6 @@ class Production:
     def look_slowly(self, ids: Iterable[str], seconds: float) -> None:
         """From now on, looks at each of `ids` take up to some time of its own, at most `seconds`."""
         self.looking = {id: self.dice.seconds(0.0, seconds) for id in ids} if seconds else {}
-
-    # --- what there is -------------------------------------------------------------
-
-    def put(self, id: str, value: Any, maker: str = _NOBODY) -> None:
-        """Make production hold `value`. `maker`: the push that does, if one does."""
-        self._remember(id)
-        self.values[id] = value
-        self.names.setdefault(id, f"{id}#{maker}")
-
-    def take(self, id: str) -> None:
-        """Make production hold nothing."""
-        self._remember(id)
-        self.values.pop(id, None)
-        self.names.pop(id, None)
-        self.connections.pop(id, None)
-
-    def name_seen(self, target: Target) -> str:
-        """The name of what a look for `target` finds; empty if it finds nothing."""
-        name = self.names.get(target.id, "")
-        found = name == target.handle or name.endswith((f"#{_NOBODY}", f"#{target.lost}"))
-        return name if found or not self.naming else ""
-
-    def break_down(self, id: str, seconds: float) -> None:
-        """Production crashes, and restarts itself after `seconds`."""
-        loop = asyncio.get_running_loop()
-        back, name = Sight(loop.time() + seconds, self.values.get(id)), self.names.get(id)
-        connections = self.connections.get(id)
-        self.take(id)
-        self.returning[id] = back
-
-        def come_back() -> None:
-            if self.returning.get(id) is back:
-                self.put(id, back.value)
-                if name is not None:
-                    self.names[id] = name
-                if connections is not None:
-                    self.connections[id] = connections
-                self.trace.note("recovery", f"{id} = {_show(back.value)}, restarted by production")
-
-        loop.call_later(seconds, come_back, context=contextvars.Context())
-
-    def recovery(self, id: str, intended: Any) -> float | None:
-        """Seconds until production holds `intended` without a push; None if it needs a push."""
-        back = self.returning.get(id)
-        if back is None or back.value != intended:
-            return None
-        return back.since - asyncio.get_running_loop().time()
-
-    def _remember(self, id: str) -> None:
-        self.returning.pop(id, None)
-        sights = self._sights.setdefault(id, deque(maxlen=_SIGHTS))
-        sights.append(Sight(asyncio.get_running_loop().time(), self.values.get(id)))
-
-    def seen(self, id: str) -> Any:
-        """The result of a look now: past values, where changes show late."""
-        delay = self.hidden.get(id)
-        if delay is not None:
-            now = asyncio.get_running_loop().time()
-            for sight in self._sights.get(id, ()):
-                if sight.since + delay > now:
-                    return sight.value
-        return self.values.get(id)
 
     # --- pushes ----------------------------------------------------------------------
 
@@ -267,30 +149,12 @@ class Production:
             if self.names.get(target.id) and not self.name_seen(target):
                 self.broken.append(f"I12: {target.id} is made again, and there already")
             self.put(target.id, value, operation.id)
-        self.trace.note("push", f"{target.id} = {'nothing' if value is None else _show(value)}")
+        self.trace.note("push", f"{target.id} = {'nothing' if value is None else shortened(value)}")
         if value is not None and (connections := self.connecting_to.get(operation.id)) is not None:
             self.connections[target.id] = connections
             if connections:
                 self.trace.note("push", f"{target.id} is connected to {', '.join(connections.values())}")
         return True
-
-    def is_connected(self, asset: Asset) -> bool:
-        """Whether an asset was made with the names of what it reads, if production connects assets."""
-        wanted = {id: self.names.get(id) for id in asset.document()["payload"]["reads"]}
-        return not self.connecting or self.connections.get(asset.id, {}) == wanted
-
-    def outputs(self, id: str, observed: Any) -> dict[str, Any]:
-        """The outputs of what a look has observed."""
-        name = self.names.get(id)
-        neighbours = len(self.values) + self.strangers
-        return {} if observed is None or name is None else {"name": name, "neighbours": neighbours}
-
-    def named(self, target: Target, outcome: Outcome) -> Outcome:
-        """`outcome`, with the name of what is there now."""
-        name = self.names.get(target.id)
-        if not self.naming or name is None or not isinstance(outcome, Outcome):
-            return outcome
-        return replace(outcome, handle=name)
 
     def end(self, operation: Operation) -> None:
         """A push has ended, however."""
@@ -330,11 +194,11 @@ class SimulatedPlugin(AssetPlugin):
         fault = production.look_faults.get(target.id)
         if fault is LookFault.NONSENSE:
             return "no diff at all"  # type: ignore[return-value]
-        await self._look(fault)
+        await suffer(fault, self._clock, production.dice, production.garble)
         if (other := production.blind.get(target.id)) is not None and other not in production.values:
             raise TransientError(blinded_by(other))
         kind = production.kinds[target.type]
-        intended, name = _intended(kind, target, read), production.name_seen(target)
+        intended, name = kind.wanted(target, read), production.name_seen(target)
         observed = production.seen(target.id) if name or not production.naming else None
         if seconds:
             await self._clock.sleep(seconds / 2)  # what was seen is old when it is reported
@@ -362,23 +226,6 @@ class SimulatedPlugin(AssetPlugin):
         for id in names:
             read.output(AssetId(id), "neighbours")  # which changes often and is not used
         return names
-
-    async def _look(self, fault: LookFault | None) -> None:
-        match fault:
-            case LookFault.TRANSIENT:
-                raise TransientError("no connection", why=self.production.garble)
-            case LookFault.STALL:
-                raise StalledError("this cannot be compared", fix="fix the access rights")
-            case LookFault.WAIT:
-                raise WaitingError("busy", until=self._clock.now() + 5.0)
-            case LookFault.PAST:
-                raise WaitingError("busy", until=self._clock.now() - 5.0)
-            case LookFault.RAISE:
-                raise ValueError("a mistake in the plugin" + self.production.garble)
-            case LookFault.HANG:
-                await asyncio.Event().wait()
-            case LookFault.SLOW:
-                await self._clock.sleep(self.production.dice.seconds(0.0, LOOK_TIMEOUT * 0.9))
 
     def _reach(self) -> None:
         if self.production.unreachable:
@@ -410,7 +257,7 @@ class SimulatedPlugin(AssetPlugin):
         production, operation = self.production, push.operation
         self._reach()
         kind = production.kinds[target.type]
-        value = _intended(kind, target, read)  # may raise: nothing has begun yet
+        value = kind.wanted(target, read)  # may raise: nothing has begun yet
         connections = self._connections(kind, target, read)
         if not production.begin(target, operation):
             return Outcome(Result.FAILED, "a newer control plane has taken over")
@@ -492,43 +339,3 @@ _ANSWERS = {
     PushFault.IDLE: DONE,
 }
 """Faults that change nothing, and their messages."""
-
-
-def blinded_by(other: str) -> str:
-    """The error of a look that fails because `other` is missing."""
-    return f"it is reached through {other}, which is not there"
-
-
-def _intended(kind: SimulatedType, target: Target, read: Reader) -> Any:
-    """Intended production for the goal of `target`; None for nothing."""
-    if target.goal is Goal.ABSENT:
-        return None
-    value = kind.intended(target, read)
-    return value if target.goal is Goal.PRESENT else {str(target.goal): value}
-
-
-def compare(intended: Any, observed: Any, path: str = "") -> list[Change]:
-    """How two plain values differ, leaf by leaf."""
-    if isinstance(intended, dict) and isinstance(observed, dict):
-        keys = sorted(intended.keys() | observed.keys())
-        pairs = ((f"{path}/{key}", intended.get(key), observed.get(key)) for key in keys)
-        return [change for place, one, other in pairs for change in compare(one, other, place)]
-    return [] if intended == observed else [Change(path.removeprefix("/") or "value", intended, observed)]
-
-
-def half(value: Any, before: Any) -> Any:
-    """The value when a change from `before` to `value` broke off in the middle."""
-    if isinstance(value, dict) and isinstance(before, dict) and len(value) > 1:
-        new = sorted(value)[: len(value) // 2]
-        return {**before, **{key: value[key] for key in new}}
-    return f"half of {value}" if value is not None else before
-
-
-def on_one_line(value: Any) -> str:
-    """A value of production on one line."""
-    return value if isinstance(value, str) else msgspec.json.encode(value, order="sorted").decode()
-
-
-def _show(value: Any) -> str:
-    text = on_one_line(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."

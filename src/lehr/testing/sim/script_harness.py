@@ -30,8 +30,9 @@ from lehr.store.sqlite import SqliteStore
 from lehr.testing.sim.dice import Dice
 from lehr.testing.sim.harness import Harness
 from lehr.testing.sim.process import Process
-from lehr.testing.sim.production import TRAITS, SimulatedType
+from lehr.testing.sim.production import TRAITS
 from lehr.testing.sim.script_assets import Entry
+from lehr.testing.sim.simulated_type import SimulatedType
 from lehr.testing.sim.source import files
 from lehr.testing.sim.strategist import Strategist
 from lehr.testing.sim.things import THINGS

@@ -15,7 +15,7 @@ from lehr.query.explain import Explanation, explain
 from lehr.sdk.plugin import Fencing
 from lehr.testing.sim.faults import LookFault, PushFault
 from lehr.testing.sim.metrics import Answers
-from lehr.testing.sim.production import on_one_line
+from lehr.testing.sim.plain_values import on_one_line
 from lehr.testing.sim.script_assets import Entry, read_entries, read_text
 from lehr.testing.sim.script_commands import Command, Output
 from lehr.testing.sim.script_harness import ScriptHarness

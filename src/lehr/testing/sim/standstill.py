@@ -19,7 +19,7 @@ from lehr.model.decision import Condition, Decision, Status, Verdict
 from lehr.model.diff import Goal
 from lehr.model.reason import Reason
 from lehr.testing.sim.intent import IDS
-from lehr.testing.sim.production import blinded_by
+from lehr.testing.sim.look_faults import blinded_by
 from lehr.testing.world import THING
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from lehr.model.asset import Asset, AssetId
 from lehr.model.diff import Effects, Goal, Target
 from lehr.model.types import Registry
 from lehr.sdk.plugin import Reader
-from lehr.testing.sim.production import SimulatedType
+from lehr.testing.sim.simulated_type import SimulatedType
 from lehr.testing.world import THING, Thing
 
 

@@ -6,7 +6,7 @@ import functools
 
 from lehr.model.asset import Partition
 from lehr.testing.sim.plans.scenario import Drift, Editor, Scenario, workspace
-from lehr.testing.sim.production import plain
+from lehr.testing.sim.simulated_type import plain
 
 _NOTICES = """\
 id: notice/old

@@ -25,7 +25,7 @@ from lehr.plugins.process.payload import PROCESS
 from lehr.plugins.process.payload import Process as Job
 from lehr.sdk.plugin import Reader
 from lehr.testing.sim.plans.scenario import Drift, Editor, Order, Scenario, Step, workspace
-from lehr.testing.sim.production import SimulatedType
+from lehr.testing.sim.simulated_type import SimulatedType
 
 _CLUSTERS = """\
   eu: {replicas: 3, ports: 8410}

@@ -23,11 +23,12 @@ from lehr.model.writes import (
     SetControl,
     Write,
 )
+from lehr.testing.sim.plain_values import half
 from lehr.testing.sim.plans.damage import damaged
 from lehr.testing.sim.plans.plan import PUSH_FAULTS, Fault, FaultPlan, Point, Where
 from lehr.testing.sim.plans.scenario_witness import ScenarioWitness
 from lehr.testing.sim.process import Process
-from lehr.testing.sim.production import Production, half
+from lehr.testing.sim.production import Production
 from lehr.testing.sim.source import Files, Repository, files
 from lehr.testing.sim.trace import Trace
 

@@ -10,7 +10,7 @@ import msgspec
 from lehr.control.messages import AnyRequest
 from lehr.model.asset import Partition
 from lehr.templates import FOLDER
-from lehr.testing.sim.production import SimulatedType
+from lehr.testing.sim.simulated_type import SimulatedType
 
 
 class Edit(msgspec.Struct, frozen=True):
