@@ -73,7 +73,7 @@ class Race(ScriptHarness):
             await self.edit(self.contents, "commit")
             return
         snapshot = files(self.contents)  # found by whichever process runs
-        self.witness.revisions[snapshot.revision.revision] = await self.declared(snapshot)
+        self.witness.publications.revisions[snapshot.revision.revision] = await self.declared(snapshot)
         self.repository.edit(self.contents, "commit")
 
     async def play(self) -> int:

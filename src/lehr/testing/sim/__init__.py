@@ -14,7 +14,8 @@ architecture were broken, if any. The same seed gives the same run, bit by bit.
 | `people`, `intent`, `edits`; `trouble`; `encounters` | actions of people, faults, and encounters |
 | `final_phase` | the end of a history, in which everything must settle |
 | `script`, `script_play` and related modules | scenarios as text, played and compared |
-| `witnessed_state`, `witness` | what was written, and whether it was right |
+| `witnessed_state`, `witness` | what was written, and whether it was right: |
+| `publication_judge`, `admission_judge`, `rate_limit_judge`, `answer_judge` | one kind of write each |
 | `liveness`, `verdict` | what must hold between steps, and at the end |
 | `standstill` | what must hold while nothing happens |
 | `coverage` | which lines of the program random histories reach |

@@ -198,9 +198,10 @@ async def _break_source(harness: RandomHarness) -> None:
     lost = harness.intent.files().keys() - contents.keys()
     harmless = lost and not any(harness.intent.path(id) in lost for id in harness.intent.kept())
     harmless = harmless and broken is not edits.named_but_gone
-    if revision in harness.witness.revisions or harmless or contents == harness.intent.files():
+    revisions = harness.witness.publications.revisions
+    if revision in revisions or harmless or contents == harness.intent.files():
         return  # a person may have meant that
-    harness.witness.revisions[revision] = _left_by(harness, lost) if broken is edits.half_gone else None
+    revisions[revision] = _left_by(harness, lost) if broken is edits.half_gone else None
     harness.repository.edit(contents, f"the source is broken: {broken.__name__}")
     try:
         await harness.pass_time(0.0, 20.0)

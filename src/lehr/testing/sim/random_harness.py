@@ -68,7 +68,7 @@ class RandomHarness(Harness):
         self.intent.guard = GUARDED if chosen.guarded else UNGUARDED
         self.production.garble = self.repository.garble = GARBLED
         given = lambda: [process.metrics.given for process in self.processes]  # noqa: E731
-        self.witness.monitors = MonitorJudge(given, lambda: self.clock.monotonic())
+        self.witness.admissions.monitors = MonitorJudge(given, lambda: self.clock.monotonic())
         self.offset = 0.0
         self.seen: dict[str, Digest] = {}
 
@@ -206,11 +206,11 @@ class RandomHarness(Harness):
             self.intent.acknowledged = self.dice.pick((None, newest, newest, max(1, newest - 1)))
         self.intent.remember()
         contents = self.intent.files()
-        self.witness.let_go |= self.intent.let_go
+        self.witness.publications.let_go |= self.intent.let_go
         declared = {str(asset.id): str(asset.digest) for asset in self.intent.assets()}
         revision = files(contents).revision.revision
-        self.witness.revisions[revision] = declared
-        self.witness.guards[revision] = (
+        self.witness.publications.revisions[revision] = declared
+        self.witness.publications.guards[revision] = (
             None if self.intent.guard is UNGUARDED else self.intent.acknowledged or 0
         )
         self.repository.announcing = not self.dice.happens(0.1)
@@ -233,11 +233,11 @@ class RandomHarness(Harness):
         before = self.controls()
         answer = await self.process.command(request)
         if answer.ok and isinstance(request, Lift):
-            self.witness.lifted(request, before, began)
+            self.witness.promises.lifted(request, before, began)
         if answer.ok and isinstance(request, Refresh):
-            self.witness.refreshed(answer.content["sources"], self.repository.past[edits - 1 :])
+            self.witness.promises.refreshed(answer.content["sources"], self.repository.past[edits - 1 :])
         if answer.ok and isinstance(request, Controlling):
-            self.witness.promised(request, answer.content["id"])
+            self.witness.promises.promised(request, answer.content["id"])
         if answer.ok and isinstance(request, Retry):
             asked = parse_selector(request.selector)
             for id in IDS:

@@ -293,9 +293,9 @@ class ScriptHarness(Harness):
     async def edit(self, contents: Mapping[str, bytes], what: str) -> None:
         """Make `contents` the newest revision of the source, and let a control plane look at it."""
         snapshot = files(contents)
-        self.witness.let_go |= self._let_go.keys()
-        if snapshot.revision.revision not in self.witness.revisions:
-            self.witness.revisions[snapshot.revision.revision] = await self.declared(snapshot)
+        self.witness.publications.let_go |= self._let_go.keys()
+        if snapshot.revision.revision not in self.witness.publications.revisions:
+            self.witness.publications.revisions[snapshot.revision.revision] = await self.declared(snapshot)
         self.repository.edit(contents, what)
         if not self.processes:
             await self.start()

@@ -129,7 +129,7 @@ def _within_limits(harness: RandomHarness, last: Asset, decision: Decision) -> b
     """Whether a push would be within every limit that admission counts."""
     content, now = harness.witness.assets(decision.content).get(last.id, last), harness.clock.now()
     limits = harness.witness.payloads("lehr.RateLimit")
-    with_room = all(harness.witness.has_room(content, limit, now) for limit in limits)
+    with_room = all(harness.witness.rate_limits.has_room(content, limit, now) for limit in limits)
     return with_room and harness.liveness.has_room(last.id, decision.goal)
 
 
@@ -205,7 +205,7 @@ def _is_over(harness: RandomHarness, last: Asset, decision: Decision, verdict: V
     if verdict.reason == Reason.OUTSIDE_WINDOW:
         return not any(witness.closed(asset, now) for asset in (last, content, pinned))
     if verdict.reason == Reason.RATE_LIMITED:
-        return witness.has_room(content, verdict.check.partition("/")[2], now)
+        return witness.rate_limits.has_room(content, verdict.check.partition("/")[2], now)
     turns = (decision, _as_pinned_now(harness, last, decision))
     return bool(verdict.wait_for) and not any(
         _differs(harness, turn, id) for turn in turns for id in verdict.wait_for

@@ -57,7 +57,7 @@ def _digests(assets: Mapping[str, Asset]) -> dict[str, str]:
 def _published(harness: Harness) -> Iterator[str]:
     """I7 of publishing: the source's declarations are in force."""
     newest, revision = harness.witness.newest, harness.repository.newest.revision.revision
-    wanted = harness.witness.revisions.get(revision)
+    wanted = harness.witness.publications.revisions.get(revision)
     if wanted != _digests(harness.witness.assets()):
         yield f"I7: what the source declares is not in force, but {newest and newest.header.name}"
 

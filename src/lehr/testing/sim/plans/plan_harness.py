@@ -108,7 +108,7 @@ class PlanHarness(Harness):
         """The basis of comparison for other runs of the scenario, after `play`."""
         seconds = self.trace.events[-1].at
         points, way = tuple(self._saboteur.points), self._way()
-        declared = {name: item or {} for name, item in self.witness.revisions.items()}
+        declared = {name: item or {} for name, item in self.witness.publications.revisions.items()}
         return Reference(points, tuple(self.rests), way, declared, seconds, self.traits.fencing)
 
     def _way(self) -> dict[str, tuple[Any, ...]]:
@@ -130,13 +130,14 @@ class PlanHarness(Harness):
 
     async def _declare(self) -> None:
         """Each revision's declarations, from a build of its own; the reference knows it for all runs."""
+        revisions = self.witness.publications.revisions
         if self.reference is not None:
-            self.witness.revisions.update(self.reference.declared)
+            revisions.update(self.reference.declared)
         else:
             for snapshot in (files(step.files) for step in self.scenario.steps if isinstance(step, Edit)):
-                self.witness.revisions[snapshot.revision.revision] = await self.declared(snapshot)
+                revisions[snapshot.revision.revision] = await self.declared(snapshot)
         # Looks take time, so that much happens while turns are under way.
-        ids = {id for declared in self.witness.revisions.values() for id in declared or ()}
+        ids = {id for declared in revisions.values() for id in declared or ()}
         self.production.looking = dict.fromkeys(ids, _LOOK_SECONDS)
 
     def begins(self, target: Target, operation: Operation) -> None:
@@ -146,9 +147,10 @@ class PlanHarness(Harness):
 
     def committed(self, writes: Sequence[Write], answers: Sequence[Any]) -> None:
         """As `Harness.committed`, and a point."""
+        revisions = self.witness.publications.revisions
         for broken, whole in self._saboteur.revisions.items():
             # Damage is refused, unless all the same is declared: half of a comment is missing.
-            self.witness.revisions.setdefault(broken, self.witness.revisions[whole])
+            revisions.setdefault(broken, revisions[whole])
         super().committed(writes, answers)
         self._saboteur.committed()
 
