@@ -65,7 +65,7 @@ def test_a_push_may_follow_at_once_only_one_left_behind(
         production.end(first)
         await ask(asked_ended)
         judge.committed(Finish(_PARTITION, "1", Outcome(Result.FAILED, "no answer"), EPOCH), None)
-        judge._pauses(_push("2", 2))
+        judge.retries.admitted(_push("2", 2))
         return witness.violations
 
     assert bool(run(main, seed=0)) is broken

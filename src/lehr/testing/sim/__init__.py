@@ -16,7 +16,9 @@ architecture were broken, if any. The same seed gives the same run, bit by bit.
 | `script`, `script_play` and related modules | scenarios as text, played and compared |
 | `witnessed_state`, `witness` | what was written, and whether it was right: |
 | `publication_judge`, `admission_judge`, `rate_limit_judge`, `answer_judge` | one kind of write each |
-| `liveness`, `verdict` | what must hold between steps, and at the end |
+| `liveness`, `verdict` | what must hold between steps, and at the end: |
+| `retry_judge`, `turndown_judge`, `order_judge` | of retries, turndowns and dependencies |
+| `remembered_looks`, `wanted_content` | by what looks found, and what assets should be |
 | `standstill` | what must hold while nothing happens |
 | `coverage` | which lines of the program random histories reach |
 | `trace` | what happened: compared, replayed, narrated |

@@ -228,7 +228,7 @@ class RandomHarness(Harness):
     async def command(self, request: AnyRequest) -> None:
         """A person gives a command to the control plane."""
         if isinstance(request, Retry):
-            self.liveness.retried()
+            self.liveness.retries.pardon()
         began, edits = self.clock.now(), len(self.repository.past)
         before = self.controls()
         answer = await self.process.command(request)

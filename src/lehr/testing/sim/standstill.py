@@ -98,7 +98,7 @@ def _hold(  # noqa: C901 - one case for each reason
             yield "I7", "nothing declares that it is only observed"
         case Reason.CONCURRENCY_LIMIT if _has_place(harness):
             yield "I9", "there are places for its push"
-        case Reason.TURNDOWN_STANDS if (late := harness.liveness.late(last)) > _LATE_SECONDS:
+        case Reason.TURNDOWN_STANDS if (late := harness.liveness.turndowns.late(last)) > _LATE_SECONDS:
             yield "I7", f"its time was up at {now - late:.1f}"
         case Reason.LIMIT_REACHED if _within_limits(harness, last, decision):
             yield "I9", "the limits have room"
@@ -130,7 +130,7 @@ def _within_limits(harness: RandomHarness, last: Asset, decision: Decision) -> b
     content, now = harness.witness.assets(decision.content).get(last.id, last), harness.clock.now()
     limits = harness.witness.payloads("lehr.RateLimit")
     with_room = all(harness.witness.rate_limits.has_room(content, limit, now) for limit in limits)
-    return with_room and harness.liveness.has_room(last.id, decision.goal)
+    return with_room and harness.liveness.turndowns.has_room(last.id, decision.goal)
 
 
 def _has_place(harness: RandomHarness) -> bool:
@@ -186,7 +186,7 @@ def _asked_in_vain(harness: RandomHarness, id: str, condition: Condition) -> boo
 
 def _in_force(harness: RandomHarness, last: Asset) -> Asset:
     """The version of an asset that counts now: its last one, or that of its pin or release."""
-    sequence = harness.liveness.content_of(last.id, max(harness.witness.incarnations))
+    sequence = harness.liveness.contents.incarnation(last.id, max(harness.witness.incarnations))
     return harness.witness.assets(sequence).get(last.id, last)
 
 
@@ -237,9 +237,9 @@ def _differs(harness: RandomHarness, decision: Decision, id: str) -> bool:
     if decision.asset in witness.assets() and "pin" not in decision.evidence:
         content = max(witness.incarnations)
         if witness.releases.governs(decision.asset) and decision.goal is Goal.PRESENT:
-            content = harness.liveness.content_of(decision.asset, content)
+            content = harness.liveness.contents.incarnation(decision.asset, content)
     # A push that goes back to older content does not wait for others to go back.
-    own = max(content, harness.liveness.content_of(AssetId(id), decision.governing))
+    own = max(content, harness.liveness.contents.incarnation(AssetId(id), decision.governing))
     contents = {content} if _names(harness, decision, id) else {own}
     outlives_intent = decision.asset not in witness.assets() and "pin" not in decision.evidence
     if outlives_intent or _goes_first(harness, decision, id):
@@ -303,7 +303,7 @@ def _intended(harness: RandomHarness, id: str, content: int | None = None) -> st
     None if it is not there, or something that it reads is not.
     """
     newest = max(harness.witness.incarnations)
-    return harness.liveness.wanted(id, newest if content is None else content, newest)
+    return harness.liveness.contents.value(id, newest if content is None else content, newest)
 
 
 def _intent(harness: RandomHarness, last: Asset, condition: Condition) -> Iterator[Complaint]:
