@@ -17,7 +17,8 @@ import msgspec
 from benchmarks import figures
 from lehr import wiring
 from lehr.base.digest import Digest
-from lehr.control.plane import ControlPlane, partition_of
+from lehr.control.named_partition import partition_of
+from lehr.control.plane import ControlPlane
 from lehr.model.asset import AssetId
 from lehr.model.diff import Change, Diff, Target
 from lehr.model.operation import DONE, Outcome

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lehr.control.messages import Pause, Report
-from lehr.control.plane import StandingByError
+from lehr.control.tenures import StandingByError
 from lehr.model.attempt import Attempt
 from lehr.model.lease import LEASE_SECONDS
 from lehr.model.writes import LeaseLostError, Refused, TakeLease

@@ -22,7 +22,9 @@ from lehr.cli.run_log import as_json, report
 from lehr.cli.shutdown import EndedError, Ending
 from lehr.cli.stored import named_store
 from lehr.control.activity_log import MINUTE, Level
-from lehr.control.plane import GRACE_SECONDS, ControlPlane, NotPublishableError, Parts
+from lehr.control.named_partition import NotPublishableError
+from lehr.control.parts import Parts
+from lehr.control.plane import GRACE_SECONDS, ControlPlane
 from lehr.control.service_manager import ServiceManager, notified
 from lehr.control.state_folder import UNUSED
 from lehr.enforce.plugin_errors import one_line

@@ -39,7 +39,7 @@ class Tenure:
         committed: Committed,
         turned: Turned,
     ) -> None:
-        """A tenure that has not begun. Arguments as in `control.plane.Parts`, `Committer` and `Turns`."""
+        """A tenure that has not begun. Arguments as in `control.parts.Parts`, `Committer` and `Turns`."""
         self.begun = False
         self.committer = Committer(runtime.store, blocking, runtime.clock, committed)
         self.enforcer = Enforcer(

@@ -15,7 +15,7 @@ from lehr.wiring.stores import claims, has_store, open_store
 
 if TYPE_CHECKING:
     from lehr.control.mirror_upkeep import Tidying
-    from lehr.control.plane import Parts
+    from lehr.control.parts import Parts
     from lehr.generate.engine.client import GenerationWorker
     from lehr.sdk.validator import DatabaseRule, LookUp
 
@@ -35,7 +35,7 @@ def parts(deployment: Deployment, store_address: str | None = None) -> Parts:
     from lehr.base.blocking import Threads
     from lehr.base.chance import Chance
     from lehr.base.clock import SystemClock
-    from lehr.control.plane import Parts
+    from lehr.control.parts import Parts
     from lehr.control.retention import Retention
     from lehr.control.server import Server
     from lehr.store.locations import forget_store

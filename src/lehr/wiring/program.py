@@ -17,7 +17,9 @@ from lehr.control.heartbeat import beating
 from lehr.control.http_servers import make_token, recorded
 from lehr.control.lock import exclusive
 from lehr.control.metrics import MEDIA_TYPE
-from lehr.control.plane import ControlPlane, Parts, partition_of
+from lehr.control.named_partition import partition_of
+from lehr.control.parts import Parts
+from lehr.control.plane import ControlPlane
 from lehr.control.probes import Probes
 from lehr.control.state_folder import write_record
 from lehr.wiring.deployment import Deployment

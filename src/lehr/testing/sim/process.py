@@ -14,7 +14,8 @@ from lehr.base.chance import Chance
 from lehr.base.errors import LehrError
 from lehr.checks.push_times import push_times
 from lehr.control.messages import AnyRequest, CommandResult
-from lehr.control.plane import ControlPlane, Parts
+from lehr.control.parts import Parts
+from lehr.control.plane import ControlPlane
 from lehr.control.server import CarryOut
 from lehr.enforce.enforcer import Enforcer
 from lehr.model.asset import AssetId, AssetKey
@@ -37,7 +38,7 @@ T = TypeVar("T")
 
 
 class _Inbox:
-    """`lehr.control.plane.Listener` that hands commands over without a socket, as text all the same."""
+    """`lehr.control.parts.Listener` that hands commands over without a socket, as text all the same."""
 
     def __init__(self, carry_out: CarryOut) -> None:
         self._carry_out = carry_out
