@@ -90,7 +90,8 @@ class OrderJudge:
 
     def _in_place(self, operation: Operation, id: AssetId, began: float) -> None:
         """I3: an indirect dependency is as the push needs it, by its last turn or by a look."""
-        if id in self._witness.let_go and id not in self._witness.assets(operation.governing):
+        there = id in self._witness.assets(operation.governing)
+        if not there and id in self._witness.publications.let_go:
             return  # It is not enforced any more, so nothing would change what it waits for.
         if id in self._witness.open:
             self._broken("I3", f"{operation.asset} is pushed while {id}, which it needs indirectly, is")
