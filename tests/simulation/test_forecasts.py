@@ -129,10 +129,11 @@ def test_one_that_takes_too_long_is_given_up(tmp_path: Path, monkeypatch: pytest
     assert [last(item).forecast for item in two_rollouts(tmp_path, push_times)] == [None, None]
 
 
-LONGER = 4 * SOAK
+SHORT = 120.0
+LONGER = 600.0
 LONG = ("p", "q", "r")
 ONE_BY_ONE: dict[str, Any] = {"waves": [{}], "at_most": 1}
-CANARY: dict[str, Any] = {"waves": [{"units": 1, "soak_seconds": SOAK}, {}], "at_most": 2}
+CANARY: dict[str, Any] = {"waves": [{"units": 1, "soak_seconds": SHORT}, {}], "at_most": 2}
 
 
 def forecast_and_course(
@@ -167,13 +168,13 @@ def forecast_and_course(
             PARTITION, plane.store, plane.registry, clock, plane.chance, Inline(), calendars=push_times
         )
         task = asyncio.create_task(Strategist(runtime, plane.committer, plane.enforcer).run())
-        await clock.sleep(2 * SOAK)
+        await clock.sleep(2 * SHORT)
         await plane.publish(*things(2), policy)
-        await clock.sleep(4 * SOAK)
+        await clock.sleep(4 * SHORT)
         now = clock.now()
         calendars = [_closed_calendar(id, now, seconds) for id, seconds in closed.items()]
         await plane.publish(*things(3), policy, *calendars)
-        await clock.sleep(3 * LONGER)
+        await clock.sleep(2 * LONGER)
         assert set(plane.world.values.values()) == {"3"}
         for item in evidence_by_policy(plane.store.records, PARTITION)[POLICY]:
             if item.at >= now:
@@ -206,7 +207,7 @@ def _closed_calendar(id: str, now: float, seconds: float) -> Asset:
         (ONE_BY_ONE, {"p": 60.0, "q": 60.0, "r": 60.0}, 1),
         (CANARY, {"p": LONGER}, 2),
         (CANARY, {"p": LONGER, "q": LONGER}, 1),
-        (CANARY, {"p": SOAK / 2}, 1),
+        (CANARY, {"p": SHORT / 2}, 1),
     ],
 )
 def test_closed_units_are_forecast_as_they_are_updated(
