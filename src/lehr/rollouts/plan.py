@@ -9,6 +9,7 @@ from typing import NamedTuple
 import msgspec
 
 from lehr.base.digest import Digest
+from lehr.base.text import listed
 from lehr.model.asset import AssetId
 from lehr.model.evidence import (
     Begun,
@@ -131,6 +132,14 @@ def plan(
     policy = in_effect(policy, course, newest, now)
     asked = _Asked(answer, findings, Verdicts() if verdicts is None else verdicts)
     return _Running(policy, course, running, members, newest, now, asked, emergency).step(since_look)
+
+
+def _completed(units: Iterable[Unit]) -> str:
+    """The reason of the end: units that cannot be pushed are left to the next rollout."""
+    left = sorted(unit.id for unit in units if not unit.updated)
+    if not left:
+        return "every unit has it, and is good"
+    return f"each unit that can be pushed has it, and is good; {listed(left)} cannot be pushed now"
 
 
 def _opens_in(members: Iterable[Member], now: float) -> float | None:
@@ -387,7 +396,7 @@ class _Running:
         self._let_leave()
         chosen = self._selection(list(taking_part.values()))
         if chosen.done:
-            return self._end(RolloutEnd.COMPLETED, "every unit has it, and is good")
+            return self._end(RolloutEnd.COMPLETED, _completed(taking_part.values()))
         if chosen.update:
             by = self._policy.selected_by
             if by is not None:

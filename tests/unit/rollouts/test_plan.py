@@ -137,6 +137,16 @@ def test_content_is_retried_once_when_something_else_has_changed() -> None:
     assert step(again, *both).facts == (Begun(2),)
 
 
+def test_the_end_of_a_rollout_names_the_units_that_could_not_be_pushed() -> None:
+    rules = policy(TargetSelection((Wave(),)))
+    course = canary(Validated(("a",)))
+    [*_, ended] = step(course, updated("a"), waiting("b", held="pinned by ana: why"), rules=rules).facts
+    reached = "each unit that can be pushed has it, and is good"
+    assert ended == Ended(RolloutEnd.COMPLETED, f"{reached}; b cannot be pushed now")
+    [*_, ended] = step(course, updated("a"), rules=rules).facts
+    assert ended == Ended(RolloutEnd.COMPLETED, "every unit has it, and is good")
+
+
 # --- update ------------------------------------------------------------------
 
 
