@@ -238,6 +238,9 @@ class RolloutJudge:
     def _updated(self, rollout: _Rollout, fact: Updated, at: float) -> None:
         """I10: only so many are unproven at a time, and the first wave is over before the second begins."""
         policy, units = rollout.policy, fact.units
+        for id, had in fact.before.items():
+            if self._is_absent(id) and self._leaves_at(id, had):
+                self._applied.setdefault(id, set()).add(had)  # it was removed, as that asks
         payload, views = self._state.payloads(ROLLOUT_POLICY).get(policy), self._views(policy)
         if payload is None:
             self._broken("I10", f"{', '.join(units)} are released by {policy}, which is not in force")
