@@ -19,8 +19,9 @@ from lehr.base.clock import Clock
 from lehr.base.errors import DEFECT, LehrError
 from lehr.base.log import Log
 from lehr.client.wire import Problem
-from lehr.http.application import Answers, Page, takes_gzip
+from lehr.http.application import Answers, Page
 from lehr.http.problems import ProblemError, problem, problem_of
+from lehr.http.request_headers import takes_gzip
 from lehr.page.api import NONE, InPartition, Parameters
 from lehr.page.rendering import path, render
 from lehr.page.screens import NAVIGATION, SCREENS, Screen

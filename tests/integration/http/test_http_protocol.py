@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from lehr.http.application import accepts, host_is_known, knows, takes_gzip
 from lehr.http.limits import Limits
+from lehr.http.request_headers import accepts, host_is_known, knows, takes_gzip
 from lehr.testing.conformance.store.subject import PARTITION, asset
 from tests.integration.http.served import ROOT, Answer, Served, parsed, served
 
