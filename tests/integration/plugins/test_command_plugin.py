@@ -25,7 +25,7 @@ from lehr.model.secret import Secret
 from lehr.model.types import Registry
 from lehr.plugins.command.payload import COMMAND, TYPES, Command
 from lehr.plugins.command.plugin import CommandPlugin
-from lehr.plugins.command.process import Excerpt
+from lehr.plugins.processes import Excerpt
 from lehr.sdk.secrets import Hidden, SecretValue
 from lehr.testing.conformance.asset_plugin import RULES, Rule, Subject
 from lehr.testing.plugins import FixedReader, FixedSecrets, push_of, target_of

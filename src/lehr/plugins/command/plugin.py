@@ -1,7 +1,8 @@
 """The asset plugin of `lehr.Command`: plugin authors can read it from top to bottom.
 
-Its neighbours: `payload` is what people write; `process` runs programs, bounds their time and output, and
-ends all processes that they started; `mark` finds the processes of a push again, after a crash of Lehr.
+Its neighbours: `payload` is what people write; `lehr.plugins.processes` runs programs, bounds their time and
+output, and ends all processes that they started; `lehr.plugins.mark` finds the processes of a push again,
+after a crash of Lehr.
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ from lehr.base.clock import Clock
 from lehr.base.errors import StalledError, TransientError
 from lehr.model.diff import NO_DIFF, Change, Diff, Goal, Target
 from lehr.model.operation import DONE, Operation, Outcome, Progress, Result
-from lehr.plugins.command.mark import Mark
 from lehr.plugins.command.payload import (
     COMMAND,
     MOST_APPLY_SECONDS,
@@ -24,8 +24,10 @@ from lehr.plugins.command.payload import (
     Script,
     arguments,
 )
-from lehr.plugins.command.process import Launch, Processes, ProcessResult
 from lehr.plugins.environment import small_environment
+from lehr.plugins.launch import Launch
+from lehr.plugins.mark import Mark
+from lehr.plugins.processes import Processes, ProcessResult
 from lehr.sdk.plugin import AssetPlugin, Push, Reader, Traits
 from lehr.sdk.secrets import NoSecrets, Secrets, revealed
 

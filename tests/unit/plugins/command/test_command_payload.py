@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from lehr.plugins.command.payload import Command, arguments
-from lehr.plugins.command.process import MOST_OUTPUT, Excerpt
+from lehr.plugins.processes import MOST_OUTPUT, Excerpt
 
 
 def load(**fields: Any) -> Command:

@@ -8,21 +8,18 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import errno
 import os
 import re
 import signal
 import subprocess
-from collections.abc import Mapping
-from types import MappingProxyType
 from typing import NamedTuple, Self
 
 from lehr.base.blocking import Blocking
 from lehr.base.clock import Clock
-from lehr.base.errors import LehrError, StalledError, TransientError
 from lehr.base.text import one_line
-from lehr.plugins.command.mark import Mark
-from lehr.sdk.secrets import HIDDEN, NOTHING_HIDDEN, Hidden, SecretValue
+from lehr.plugins.launch import Launch, start
+from lehr.plugins.mark import Mark
+from lehr.sdk.secrets import HIDDEN, NOTHING_HIDDEN, Hidden
 
 MOST_OUTPUT = 2000
 """Bytes kept from the beginning and from the end of each stream."""
@@ -33,21 +30,6 @@ _SHORT_WHILE = 0.02
 _DYING = 5.0  # seconds after which a killed process counts as one that cannot be killed
 
 
-class Launch(NamedTuple):
-    """What to run, for how many seconds, and the mark that its processes carry.
-
-    Attributes:
-        secrets: further variables, which are hidden in what the processes print.
-    """
-
-    arguments: tuple[str, ...]
-    environment: dict[str, str]
-    directory: str
-    timeout: float
-    mark: Mark | None = None
-    secrets: Mapping[str, SecretValue] = MappingProxyType({})
-
-
 class ProcessResult(NamedTuple):
     """How a process ended.
 
@@ -55,6 +37,7 @@ class ProcessResult(NamedTuple):
         code: exit code; negative for the signal that killed it; None if it could not be killed.
         timed_out: it was ended because its time was over.
         survivors: processes that it started may still run.
+        whole: standard output, where it was asked for; None if it was longer than that.
     """
 
     code: int | None
@@ -62,6 +45,7 @@ class ProcessResult(NamedTuple):
     errors: Excerpt
     timed_out: bool = False
     survivors: bool = False
+    whole: bytes | None = None
 
 
 class Excerpt:
@@ -94,6 +78,25 @@ class Excerpt:
         return ("... " if self._size > MOST_OUTPUT else "") + _one_line(shown)
 
 
+class WholeStream(Excerpt):
+    """A stream that is kept whole up to `most` bytes, and its excerpt."""
+
+    def __init__(self, hidden: Hidden, most: int) -> None:
+        super().__init__(hidden)
+        self._rest = most
+        self._parts: list[bytes] = []
+
+    def add(self, chunk: bytes) -> None:
+        super().add(chunk)
+        self._rest -= len(chunk)
+        if self._rest >= 0:
+            self._parts.append(chunk)
+
+    def whole(self) -> bytes | None:
+        """All of it; None if it was too long to be kept."""
+        return b"".join(self._parts) if self._rest >= 0 else None
+
+
 class Processes:
     """Runs processes, each in a session and a process group of its own."""
 
@@ -109,7 +112,7 @@ class Processes:
         self._tasks: dict[asyncio.Task[ProcessResult], Launch] = {}
 
     async def run(self, launch: Launch) -> ProcessResult:
-        """Run to the end or to the time-out. If this call is cancelled, the process is ended.
+        """Run to its end or time-out. If this call is cancelled, the process is ended (or `outlives` it).
 
         Raises:
             StalledError: the program or the directory does not exist, or may not be used.
@@ -123,7 +126,8 @@ class Processes:
         try:
             await asyncio.wait({task})
         except asyncio.CancelledError:
-            stop.set()
+            if not launch.outlives:
+                stop.set()
             raise
         return task.result()
 
@@ -134,7 +138,7 @@ class Processes:
         )
 
     async def close(self) -> None:
-        """Kill what still runs."""
+        """Kill what still runs, except what outlives Lehr."""
         tasks = set(self._tasks)
         for task in tasks:
             task.cancel()
@@ -148,18 +152,18 @@ class Processes:
 
     async def _supervise(self, launch: Launch, stop: asyncio.Event) -> ProcessResult:
         process = await self._started(launch)
-        with _Child(process, Hidden(launch.secrets.values())) as child:
+        with _Child(process, launch) as child:
             try:
                 await self._first_of(launch.timeout, child.ended, stop)
                 timed_out = not child.ended.is_set()
                 if timed_out:
-                    await self._end(child)
+                    await self._end(child, launch)
             except asyncio.CancelledError:
-                await self._kill(child)
+                await self._abandon(child, launch)
                 raise
             finally:
                 code = child.reap()
-            ended = ProcessResult(code, child.output, child.errors, timed_out)
+            ended = ProcessResult(code, child.output, child.errors, timed_out, whole=child.output.whole())
         if launch.mark is None:
             return ended
         if timed_out:
@@ -168,22 +172,29 @@ class Processes:
         return ended
 
     async def _started(self, launch: Launch) -> subprocess.Popen[bytes]:
-        """A new process. If this call is cancelled, the thread still starts it, and then kills it."""
-        starting = asyncio.ensure_future(self._blocking.run(_start, launch))
+        """A new process. If this call is cancelled, the thread still starts it, and it is then abandoned."""
+        starting = asyncio.ensure_future(self._blocking.run(start, launch))
         try:
             return await asyncio.shield(starting)
         except asyncio.CancelledError:
             await asyncio.wait({starting})
             if starting.exception() is None:
-                with _Child(starting.result(), Hidden(launch.secrets.values())) as child:
-                    await self._kill(child)
+                with _Child(starting.result(), launch) as child:
+                    await self._abandon(child, launch)
                     child.reap()
             raise
 
-    async def _end(self, child: _Child) -> None:
-        child.signal(signal.SIGTERM)
-        await self._first_of(self._grace, child.ended)
+    async def _end(self, child: _Child, launch: Launch) -> None:
+        if launch.interrupt is None:
+            child.signal(signal.SIGTERM)
+        else:
+            child.interrupt(launch.interrupt)
+        await self._first_of(self._grace if launch.grace is None else launch.grace, child.ended)
         await self._kill(child)  # including those of the group that outlive their leader
+
+    async def _abandon(self, child: _Child, launch: Launch) -> None:
+        if not launch.outlives:
+            await self._kill(child)
 
     async def _kill(self, child: _Child) -> None:
         child.signal(signal.SIGKILL)
@@ -212,9 +223,10 @@ class Processes:
 class _Child:
     """A process as seen by the event loop."""
 
-    def __init__(self, process: subprocess.Popen[bytes], hidden: Hidden) -> None:
+    def __init__(self, process: subprocess.Popen[bytes], launch: Launch) -> None:
+        hidden = Hidden(launch.secrets.values())
         self.ended = asyncio.Event()
-        self.output = Excerpt(hidden)
+        self.output = WholeStream(hidden, launch.whole)
         self.errors = Excerpt(hidden)
         self._process = process
         self._loop = asyncio.get_running_loop()
@@ -243,6 +255,11 @@ class _Child:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, number)
 
+    def interrupt(self, number: int) -> None:
+        """Signal the first process alone. Only before `reap`."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(self._process.pid, number)
+
     def reap(self) -> int | None:
         """The exit code, after reading what is still in the pipes; None if it has not ended.
 
@@ -268,61 +285,6 @@ class _Child:
             return False
         self._pipes[descriptor].add(chunk)
         return True
-
-
-def _start(launch: Launch) -> subprocess.Popen[bytes]:
-    if launch.mark is None:
-        return _spawn(launch)
-    try:
-        with launch.mark.held() as descriptor:
-            process = _spawn(launch, descriptor)
-            try:
-                launch.mark.note(process.pid)
-            except OSError:
-                with process:
-                    os.killpg(process.pid, signal.SIGKILL)
-                raise
-            return process
-    except OSError as error:
-        fix = "check that the state directory has free space and that Lehr can write to it"
-        raise TransientError("the push cannot be recorded", code="CMD104", why=str(error), fix=fix) from error
-
-
-def _spawn(launch: Launch, *inherited: int) -> subprocess.Popen[bytes]:
-    secrets = {name: value.text() for name, value in launch.secrets.items()}
-    try:
-        return subprocess.Popen(
-            launch.arguments,
-            cwd=launch.directory,
-            env=launch.environment | secrets,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            bufsize=0,
-            start_new_session=True,
-            pass_fds=inherited,
-        )
-    except OSError as error:
-        raise _error(launch, error) from error
-
-
-_FIXES = {
-    errno.ENOENT: "install it, or correct the path",
-    errno.ENOTDIR: "correct the path",
-    errno.EACCES: "make it executable for the user that runs Lehr (chmod +x), or correct the path",
-    errno.EPERM: "allow the user that runs Lehr to execute it",
-    errno.ENOEXEC: "begin the script with a line like #!/bin/sh, or name its interpreter",
-    errno.E2BIG: "shorten the arguments and the environment",
-    errno.ELOOP: "fix the symbolic links",
-    errno.ENAMETOOLONG: "correct the path",
-}
-
-
-def _error(launch: Launch, error: OSError) -> LehrError:
-    why = error.strerror or str(error)
-    fix = _FIXES.get(error.errno or 0, "")
-    kind = StalledError if fix else TransientError
-    return kind(f"{error.filename or launch.arguments[0]} cannot be used", code="CMD105", why=why, fix=fix)
 
 
 def _one_line(data: bytes) -> str:
