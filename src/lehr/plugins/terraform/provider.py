@@ -1,4 +1,4 @@
-"""What a configured Terraform provider can be asked, and the values that cross this boundary.
+"""The calls of a configured Terraform provider, and the values that cross this boundary.
 
 The plugin decides with these alone. `wire/` implements `Provider` over protocols 5 and 6; tests also use one
 in memory.
@@ -16,8 +16,9 @@ Value = Any
 """A value in Terraform's type system, as plain data.
 
 None, bool, int, float, str, list (also of sets, tuples), dict (of maps, objects), `Number` for a number that
-neither int nor float represents exactly, or `UNKNOWN`. Objects have every attribute of their type, null where
-it is not set; blocks are lists or dicts, never null (but for single blocks).
+neither int nor float represents exactly, `UNKNOWN`, or, where the schema leaves the type open, `Typed`.
+Objects have every attribute of their type, null where it is not set; blocks are lists or dicts, never null
+(but for single blocks).
 """
 
 
@@ -34,6 +35,16 @@ class Number(msgspec.Struct, frozen=True):
     """A number that neither int nor float represents exactly, as decimal digits."""
 
     digits: str
+
+
+class Typed(msgspec.Struct, frozen=True):
+    """A value of an attribute of any type, if its type is not the one that plain data has.
+
+    Plain data are tuples and objects; this may also be a list, a set, a map, or null of a type.
+    """
+
+    type: Any
+    value: Value
 
 
 class Nesting(enum.StrEnum):
@@ -100,7 +111,7 @@ class Schema(msgspec.Struct, frozen=True):
 
 
 class ProviderSchema(msgspec.Struct, frozen=True):
-    """All schemas of a provider; `plan_destroy` tells whether it wants to plan a deletion, too."""
+    """All schemas of a provider; with `plan_destroy`, deletions also have to be planned."""
 
     provider: Schema
     resources: dict[str, Schema]
@@ -152,7 +163,7 @@ class State(msgspec.Struct, frozen=True):
 
 
 class Planned(msgspec.Struct, frozen=True):
-    """What the provider would make of a resource.
+    """The change that a provider would make to a resource.
 
     Attributes:
         value: the planned state, with `UNKNOWN` where only an apply knows; None for none.
@@ -169,7 +180,7 @@ class Planned(msgspec.Struct, frozen=True):
 
 
 class Applied(msgspec.Struct, frozen=True):
-    """What an apply left. There may be a state *and* errors: the resource exists, and may be tainted."""
+    """The result of an apply. There may be a state *and* errors: the resource exists, and may be tainted."""
 
     state: State
     diagnostics: tuple[Diagnostic, ...] = ()
@@ -178,8 +189,8 @@ class Applied(msgspec.Struct, frozen=True):
 class Provider(Protocol):
     """A provider, configured once, in a process of its own.
 
-    All methods raise `ProviderError` for errors that the provider answered, and `ProviderGoneError` if there
-    is no answer.
+    All methods raise `ProviderError` for errors that the provider answered, and `ProviderGoneError` if it
+    does not answer.
     """
 
     @property
