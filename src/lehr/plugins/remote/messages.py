@@ -1,0 +1,7 @@
+"""The messages of `plugin.proto`."""
+
+from pathlib import Path
+
+from lehr.plugins.descriptors import message_classes
+
+globals().update(message_classes(Path(__file__).with_name("plugin.binpb")))
