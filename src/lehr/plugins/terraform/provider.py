@@ -7,7 +7,7 @@ in memory.
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import msgspec
@@ -114,8 +114,8 @@ class ProviderSchema(msgspec.Struct, frozen=True):
     """All schemas of a provider; with `plan_destroy`, deletions also have to be planned."""
 
     provider: Schema
-    resources: dict[str, Schema]
-    data_sources: dict[str, Schema]
+    resources: Mapping[str, Schema]
+    data_sources: Mapping[str, Schema]
     plan_destroy: bool = False
 
 

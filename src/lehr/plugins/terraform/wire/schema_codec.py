@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -12,6 +13,7 @@ from lehr.plugins.terraform.provider import (
     NestedBlock,
     NestedObject,
     Nesting,
+    ProviderGoneError,
     ProviderSchema,
     Schema,
 )
@@ -24,21 +26,48 @@ SchemaAnswer = messages.GetProviderSchema.Response5 | messages.GetProviderSchema
 
 
 def provider_schema(answer: SchemaAnswer) -> ProviderSchema:
-    """All schemas in `answer`.
+    """All schemas in `answer`. Those of resources and data sources are read when they are looked up.
 
     Raises:
-        ValueError: one cannot be understood.
+        ProviderGoneError: one cannot be understood, also at a look-up.
     """
     return ProviderSchema(
         provider=_schema(answer.provider),
-        resources={name: _schema(schema) for name, schema in answer.resource_schemas.items()},
-        data_sources={name: _schema(schema) for name, schema in answer.data_source_schemas.items()},
+        resources=_Schemas(answer.resource_schemas),
+        data_sources=_Schemas(answer.data_source_schemas),
         plan_destroy=answer.server_capabilities.plan_destroy,
     )
 
 
+class _Schemas(Mapping[str, Schema]):
+    """Schemas by name. A large provider has thousands, which take a second and 100 MB; few are used."""
+
+    def __init__(self, found: Mapping[str, Any]) -> None:
+        self._messages = found
+        self._read: dict[str, Schema] = {}
+
+    def __getitem__(self, name: str) -> Schema:
+        if name not in self._read:
+            if name not in self._messages:  # maps of protobuf would add it
+                raise KeyError(name)
+            self._read[name] = _schema(self._messages[name])
+        return self._read[name]
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and name in self._messages
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._messages)
+
+    def __len__(self) -> int:
+        return len(self._messages)
+
+
 def _schema(message: Any) -> Schema:
-    return Schema(version=message.version, block=_block(message.block))
+    try:
+        return Schema(version=message.version, block=_block(message.block))
+    except (ValueError, msgspec.DecodeError, RecursionError) as error:
+        raise ProviderGoneError(f"the provider has a schema that cannot be understood: {error}") from error
 
 
 def _block(message: Any) -> Block:

@@ -1,0 +1,105 @@
+"""Starts providers: their process, the connection to it, and their schemas."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from lehr.base.errors import StalledError, TransientError
+from lehr.plugins.handshake import Handshake
+from lehr.plugins.plugin_process import PluginProcesses, Program
+from lehr.plugins.terraform.provider import ProviderGoneError, ProviderSchema
+from lehr.plugins.terraform.wire import calls, messages
+from lehr.plugins.terraform.wire.calls import diagnostics_of
+from lehr.plugins.terraform.wire.client import LONGEST_CALL, WireProvider
+from lehr.plugins.terraform.wire.connection import Connection
+from lehr.plugins.terraform.wire.schema_codec import SchemaAnswer, provider_schema
+from lehr.sdk.secrets import NOTHING_HIDDEN, Hidden
+
+HANDSHAKE = Handshake(
+    "TF_PLUGIN_MAGIC_COOKIE", "d602bf8f470bc67ca7faa0386276bbdd4330efaf76d1a219cb4d6991ca9872b2", (5, 6)
+)
+
+_GREETED = 60.0
+"""Seconds to the handshake. A large provider takes one; a busy machine many times that."""
+
+_GRACE = 5.0
+
+_LESS_LOGS = {"TF_LOG_SDK": "off", "TF_LOG_PROVIDER": "error"}
+"""By default, providers log every call and request, with secrets: Terraform would filter them."""
+
+
+class Providers:
+    """Starts providers, each in a process of its own."""
+
+    def __init__(self, processes: PluginProcesses) -> None:
+        self._processes = processes
+        self._schemas: dict[str, ProviderSchema] = {}
+
+    async def start(
+        self,
+        program: Program,
+        *,
+        log: Callable[[str], None],
+        hidden: Hidden = NOTHING_HIDDEN,
+        greeted: float = _GREETED,
+        seconds: float = LONGEST_CALL,
+    ) -> WireProvider:
+        """Start a provider that is not configured yet.
+
+        Args:
+            log: gets each line that it prints, without the secrets that are `hidden`.
+            greeted: seconds until it must have answered the handshake.
+            seconds: that any later call may take but an apply.
+
+        Raises:
+            StalledError, TransientError: as `PluginProcesses.start`.
+            TransientError: it does not answer with its schemas.
+        """
+        process = await self._processes.start(
+            program._replace(environment={**_LESS_LOGS, **program.environment}),
+            HANDSHAKE,
+            seconds=greeted,
+            log=log,
+            hidden=hidden,
+        )
+        connection = Connection(
+            process.address, process.version, process, lambda line: log(hidden.shown(line))
+        )
+
+        async def end() -> None:
+            await process.stop(_GRACE)
+
+        try:
+            schema = await self._schema(connection, program.sha256, seconds)
+        except BaseException:
+            await connection.close()
+            await process.stop()
+            raise
+        return WireProvider(connection, schema, end, seconds=seconds)
+
+    async def _schema(self, connection: Connection, sha256: str, seconds: float) -> ProviderSchema:
+        if known := self._schemas.get(sha256):
+            return known
+        try:
+            answer = await connection.call(calls.SCHEMA, messages.GetProviderSchema.Request(), seconds)
+        except ProviderGoneError as error:
+            raise TransientError("the provider has no schemas", code="TFW101", why=str(error)) from error
+        schema = _understood(answer)
+        if sha256 and answer.server_capabilities.get_provider_schema_optional:
+            self._schemas[sha256] = schema
+        return schema
+
+
+def _understood(answer: SchemaAnswer) -> ProviderSchema:
+    what = "the provider's schemas cannot be understood"
+    errors = [one.summary for one in diagnostics_of(answer.diagnostics) if one.severity == "error"]
+    if errors:
+        raise StalledError(
+            what, code="TFW102", why="; ".join(errors), fix="use another version of the provider"
+        )
+    try:
+        return provider_schema(answer)
+    except ProviderGoneError as error:
+        raise StalledError(
+            what, code="TFW103", why=str(error), fix="use another version of the provider"
+        ) from error
