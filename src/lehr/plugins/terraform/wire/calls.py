@@ -66,14 +66,14 @@ def packed(value: Value, type: CtyType) -> messages.DynamicValue:
 
 
 def value_of(message: messages.DynamicValue, type: CtyType) -> Value:
-    """The value in `message`; None if it has none.
+    """The value in `message`. A message without a value is not null, which would mean that nothing is there.
 
     Raises:
-        DamagedValueError: it is not of `type`.
+        DamagedValueError: it has none of `type`.
     """
     if message.msgpack:
         return msgpack_codec.decode(message.msgpack, type)
-    return json_codec.from_json(message.json, type) if message.json else None
+    return json_codec.from_json(message.json, type)
 
 
 def diagnostics_of(found: Iterable[messages.Diagnostic]) -> tuple[Diagnostic, ...]:

@@ -143,7 +143,11 @@ class WireProvider:
         )
 
     async def apply(self, type: str, prior: State, planned: Planned, config: Value) -> Applied:
-        """As in `Provider`. If this call is cancelled, the provider still carries it out."""
+        """As in `Provider`. If this call is cancelled, the provider still carries it out.
+
+        Raises:
+            ProviderError: it failed, and the answer has no state. Look whether something was made.
+        """
         type_ = self._type(type)
         request = messages.ApplyResourceChange.Request(
             type_name=type,
@@ -153,6 +157,8 @@ class WireProvider:
             planned_private=planned.private,
         )
         answer = await self._uncancelled(self._connection.call(calls.APPLY, request, None))
+        if not answer.HasField("new_state"):
+            _warnings(answer.diagnostics)
         state = State(self._value(answer.new_state, type_), answer.private)
         return Applied(state, diagnostics_of(answer.diagnostics))
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable
 from typing import Any, Protocol
+
+os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # it would print to our standard error that processes end
 
 import grpc
 import grpc.aio
