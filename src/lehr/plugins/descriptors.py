@@ -1,7 +1,7 @@
 """Classes of the messages in descriptor sets, which `scripts/protocols.py` generates.
 
-Code that protoc generates runs with the protobuf library of its own release or later only; a descriptor set runs
-with any.
+Code that protoc generates runs only with the protobuf library of its own release or later; a descriptor set
+runs with any.
 """
 
 from __future__ import annotations

@@ -1,0 +1,248 @@
+"""The asset plugin that calls a plugin in another process."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Any
+
+from lehr.base.clock import Clock
+from lehr.base.errors import LehrError, StalledError, TransientError
+from lehr.base.text import one_line
+from lehr.model.asset import AssetKey, Partition
+from lehr.model.diff import Diff, Target
+from lehr.model.evolution import FIRST
+from lehr.model.operation import Operation, Outcome, Progress, Result
+from lehr.model.outputs import OutputNames
+from lehr.plugins.remote import messages as m
+from lehr.plugins.remote.channel import CANCEL, DIFF, DISCOVER, PUSH, STATUS, WATCH
+from lehr.plugins.remote.connection import Connection
+from lehr.plugins.remote.intent import CarriedIntent
+from lehr.plugins.remote.wire import (
+    GarbageError,
+    diff_of,
+    error_of,
+    found_of,
+    key_of,
+    operation_message,
+    outcome_of,
+    progress_of,
+    request_digest,
+    target_message,
+    traits_of,
+)
+from lehr.sdk.plugin import AssetPlugin, Found, Push, Reader, Traits
+from lehr.sdk.secrets import NoSecrets, Secrets
+
+_CANCEL_SECONDS = 5.0
+_STATUS_SECONDS = 10.0
+_SUPERSEDED_SECONDS = 0.25
+_SILENCE_SECONDS = 90.0
+
+
+class RemotePlugin(AssetPlugin):
+    """Calls a plugin over its connection.
+
+    * A call without an answer is transient; a push without an outcome is unknown, and its asset is looked at
+      before anything else is done.
+    * An answer that makes no sense stalls the asset, and names the problem.
+    * Secrets that the plugin was given are hidden in whatever it answers.
+
+    Args:
+        types: those that the deployment assigns to it; it may have no others.
+    """
+
+    def __init__(
+        self, connection: Connection, types: Sequence[str], clock: Clock, secrets: Secrets | None = None
+    ) -> None:
+        self.types = tuple(types)  # type: ignore[misc]
+        self.connection = connection
+        self._clock = clock
+        self._secrets = secrets or NoSecrets()
+        self._seen: set[AssetKey] = set()
+
+    @property
+    def traits(self) -> Traits:  # type: ignore[override]
+        """As the plugin has described them last; the usual ones before it has."""
+        description = self.connection.description
+        return Traits() if description is None else traits_of(description.traits)
+
+    @property
+    def versions(self) -> Mapping[str, int]:  # type: ignore[override]
+        """As the plugin has described them last."""
+        return {item.name: item.version or FIRST for item in self._described}
+
+    @property
+    def outputs(self) -> Mapping[str, OutputNames]:  # type: ignore[override]
+        """As the plugin has described them last."""
+        return {
+            item.name: OutputNames(
+                stable=frozenset(item.stable_outputs), changing=frozenset(item.changing_outputs)
+            )
+            for item in self._described
+        }
+
+    @property
+    def _described(self) -> Sequence[m.AssetType]:
+        description = self.connection.description
+        return () if description is None else description.types
+
+    async def diff(self, target: Target, read: Reader) -> Diff:
+        """Ask until the plugin needs nothing more."""
+        await self.connection.describe()
+        carried = self._carried(target, read)
+        request = m.DiffRequest(target=target_message(target), intent=carried.message)
+        self._seen.add(target.key)
+        with self._blamed():
+            while True:
+                request.digest = b""
+                request.digest = request_digest(request)
+                answer = await self.connection.call(DIFF, request, self.traits.diff_timeout)
+                found = _answer(request, answer, carried)
+                if isinstance(found, Diff):
+                    return found
+                await carried.add(found)
+                request.intent.CopyFrom(carried.message)
+
+    async def push(self, target: Target, read: Reader, push: Push) -> Outcome:
+        """Start it, report its progress, and cancel it if this call is cancelled."""
+        await self.connection.describe()
+        carried, operation = self._carried(target, read), operation_message(push.operation)
+        watching = asyncio.ensure_future(self._cancel_when_superseded(push, operation))
+        try:
+            with self._blamed():
+                while True:
+                    request = m.PushRequest(
+                        target=target_message(target), intent=carried.message, operation=operation
+                    )
+                    ended = await self._pushed(request, push, carried)
+                    if isinstance(ended, Outcome):
+                        return ended
+                    await carried.add(ended)
+        except asyncio.CancelledError:
+            await self._cancel(operation, m.CancelRequest.REASON_TIMEOUT)
+            raise
+        finally:
+            watching.cancel()
+
+    async def status(self, operation: Operation) -> Progress:
+        """As the plugin reports it."""
+        request = m.StatusRequest(operation=operation_message(operation))
+        return progress_of(await self.connection.call(STATUS, request, _STATUS_SECONDS))
+
+    async def watch(self) -> AsyncIterator[AssetKey]:
+        """What the plugin notices; everything once it has been out of sight."""
+        description = await self.connection.describe()
+        if not description.traits.watches:
+            return
+        async with contextlib.aclosing(self.connection.stream(WATCH, m.WatchRequest())) as events:
+            while True:
+                async with asyncio.timeout(_SILENCE_SECONDS):
+                    event = await anext(events, None)
+                if event is None:
+                    raise TransientError("the plugin has ended its watch", code="PLG130")
+                match event.WhichOneof("event"):
+                    case "changed":
+                        yield key_of(event.changed)
+                    case "look_at_all":
+                        for key in tuple(self._seen):
+                            yield key
+
+    async def discover(self, query: Sequence[str], partition: Partition) -> AsyncIterator[Found]:
+        """The plugin's drafts, of the types that are assigned to it."""
+        description = await self.connection.describe()
+        if not description.traits.discovers:
+            raise StalledError(
+                f"assets of type {', '.join(self.types)} cannot be discovered",
+                code="PLG131",
+                why=f"the plugin {self.connection.name} cannot list what exists",
+                fix="write them by hand; see `lehr explain TYPE`",
+            )
+        request = m.DiscoverRequest(query=query, partition=partition)
+        with self._blamed():
+            async with contextlib.aclosing(self.connection.stream(DISCOVER, request)) as answers:
+                async for answer in answers:
+                    if answer.WhichOneof("answer") != "found":
+                        raise error_of(answer.trouble, str)
+                    found = found_of(answer.found)
+                    if found.type not in self.types:
+                        raise GarbageError(f"a draft of type {found.type!r}, which it does not serve")
+                    yield found
+
+    async def close(self) -> None:
+        """End the connection, and a managed plugin."""
+        await self.connection.close()
+
+    def _carried(self, target: Target, read: Reader) -> CarriedIntent:
+        carried = CarriedIntent(read, self._secrets, self.versions)
+        carried.begin(target.id)
+        return carried
+
+    async def _pushed(self, request: m.PushRequest, push: Push, carried: CarriedIntent) -> Outcome | m.Need:
+        shown = carried.hidden.shown
+        try:
+            async with contextlib.aclosing(self.connection.stream(PUSH, request)) as events:
+                async for event in events:
+                    match event.WhichOneof("event"):
+                        case "progress":
+                            push.progress(shown(one_line(event.progress.message)))
+                        case "outcome":
+                            return outcome_of(event.outcome, shown)
+                        case "need":
+                            return _need(event)
+                        case "trouble":
+                            raise error_of(event.trouble, shown)
+        except TransientError as error:
+            if not error.code:  # the plugin's own: it has answered
+                raise
+            return Outcome(Result.UNKNOWN, str(error))
+        return Outcome(
+            Result.UNKNOWN, f"the plugin {self.connection.name} has ended a push without an outcome"
+        )
+
+    async def _cancel_when_superseded(self, push: Push, operation: m.Operation) -> None:
+        while not push.superseded:
+            await self._clock.sleep(_SUPERSEDED_SECONDS)
+        await self._cancel(operation, m.CancelRequest.REASON_SUPERSEDED)
+
+    async def _cancel(self, operation: m.Operation, reason: m.CancelRequest.Reason) -> None:
+        request = m.CancelRequest(operation=operation, reason=reason)
+        with contextlib.suppress(LehrError):  # its outcome is unknown in any case
+            await self.connection.call(CANCEL, request, _CANCEL_SECONDS)
+
+    @contextlib.contextmanager
+    def _blamed(self) -> Any:
+        """Name the plugin that has answered nonsense."""
+        try:
+            yield
+        except GarbageError as error:
+            raise StalledError(
+                f"the plugin {self.connection.name} has answered nonsense",
+                code="PLG132",
+                why=str(error),
+                fix="update the plugin, or report this to its author",
+            ) from None
+
+
+def _need(event: m.PushResponse) -> m.Need:
+    return event.need
+
+
+def _answer(request: m.DiffRequest, answer: m.DiffResponse, carried: CarriedIntent) -> Diff | m.Need:
+    """The diff, or what the plugin needs first.
+
+    Raises:
+        LehrError: the plugin's trouble.
+        GarbageError: the answer belongs to another request, or makes no sense.
+    """
+    if answer.digest != request.digest:
+        raise GarbageError("an answer to another request")
+    match answer.WhichOneof("answer"):
+        case "difference":
+            return diff_of(answer.difference, carried.hidden.shown)
+        case "need":
+            return answer.need
+        case "trouble":
+            raise error_of(answer.trouble, carried.hidden.shown)
+    raise GarbageError("an answer without a result")

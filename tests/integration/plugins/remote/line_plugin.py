@@ -1,0 +1,125 @@
+"""A plugin that keeps one line of text in a file, as a program."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import ClassVar
+
+import msgspec
+
+from lehr.base.digest import digest_bytes, short
+from lehr.base.errors import StalledError, TransientError
+from lehr.model.asset import AssetId, Partition
+from lehr.model.diff import Change, Diff, Goal, Target
+from lehr.model.operation import DONE, Outcome
+from lehr.model.outputs import OutputNames
+from lehr.model.secret import Secret
+from lehr.model.types import AssetType
+from lehr.plugins.remote.server import serve
+from lehr.sdk.plugin import AssetPlugin, Found, Push, Reader, Traits
+from lehr.sdk.secrets import Secrets
+
+
+class Line(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One line of text at `path`.
+
+    Attributes:
+        secret: appended to the text.
+        other: another line, whose text is appended.
+        size_of: another line, whose size is appended.
+    """
+
+    path: str
+    text: str
+    secret: Secret | None = None
+    other: str = ""
+    size_of: str = ""
+
+
+TYPES = (AssetType("example.Line", Line),)
+
+
+class LinePlugin(AssetPlugin):
+    """Keeps lines."""
+
+    types = ("example.Line",)
+    traits = Traits(goals=frozenset({Goal.ABSENT}), turns=3, resync=120.0)
+    outputs: ClassVar[Mapping[str, OutputNames]] = {"example.Line": OutputNames(stable=frozenset({"size"}))}
+
+    def __init__(self, secrets: Secrets) -> None:
+        self._secrets = secrets
+
+    async def diff(self, target: Target, read: Reader) -> Diff:
+        """Compare the file."""
+        line = read.payload(target.id, Line)
+        intended, observed = await self._intended(line, target.goal, read), self._observed(line)
+        outputs = {} if observed is None else {"size": len(observed)}
+        if intended == observed:
+            return Diff(outputs=outputs)
+        return Diff((Change("text", _described(intended), _described(observed)),), outputs=outputs)
+
+    async def push(self, target: Target, read: Reader, push: Push) -> Outcome:
+        """Write the file."""
+        line = read.payload(target.id, Line)
+        intended, path = await self._intended(line, target.goal, read), Path(line.path)
+        push.progress("writing")
+        with _errors_of(path):
+            if intended is None:
+                path.unlink(missing_ok=True)
+            elif intended != self._observed(line):
+                path.with_suffix(".new").write_bytes(intended)
+                os.replace(path.with_suffix(".new"), path)
+        return DONE
+
+    async def discover(self, query: Sequence[str], partition: Partition) -> AsyncIterator[Found]:
+        """Lines in folders."""
+        for path in _files(query):
+            text = _text(path).removesuffix("\n")
+            yield Found(id=path.name, type="example.Line", payload={"path": str(path), "text": text})
+
+    async def _intended(self, line: Line, goal: Goal, read: Reader) -> bytes | None:
+        if goal is not Goal.PRESENT and goal not in self.traits.goals:
+            raise StalledError(f"a line cannot be {goal}")
+        text = line.text
+        if line.secret is not None:
+            text += (await self._secrets.read(line.secret)).text()
+        if line.other:
+            text += read.payload(AssetId(line.other), Line).text
+        if line.size_of:
+            text += str(read.output(AssetId(line.size_of), "size"))
+        return f"{text}\n".encode() if goal is Goal.PRESENT else None
+
+    def _observed(self, line: Line) -> bytes | None:
+        with _errors_of(Path(line.path)), contextlib.suppress(FileNotFoundError):
+            return Path(line.path).read_bytes()
+        return None
+
+
+def _files(folders: Sequence[str]) -> list[Path]:
+    return sorted(path for folder in folders for path in Path(folder).iterdir())
+
+
+def _text(path: Path) -> str:
+    with _errors_of(path):
+        return path.read_text()
+
+
+def _described(text: bytes | None) -> str | None:
+    return None if text is None else f"{len(text)} bytes, digest {short(digest_bytes(text))}"
+
+
+@contextlib.contextmanager
+def _errors_of(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except IsADirectoryError as error:
+        raise StalledError(f"{path} is a directory", fix="remove it by hand") from error
+    except OSError as error:
+        raise TransientError(f"{path} cannot be kept", why=str(error.strerror)) from error
+
+
+if __name__ == "__main__":
+    serve("lines", LinePlugin, version="1.2", types=TYPES)

@@ -1,0 +1,63 @@
+"""Plugins of this folder, started as Lehr starts them."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import os
+import sys
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from lehr.base.blocking import Inline
+from lehr.base.clock import SystemClock
+from lehr.plugins.plugin_process import PluginProcesses, Program
+from lehr.plugins.remote import messages as m
+from lehr.plugins.remote.connection import Connection
+from lehr.plugins.remote.opening import Managed
+from lehr.plugins.remote.plugin import RemotePlugin
+from lehr.sdk.secrets import Secrets
+
+HERE = Path(__file__).parent
+
+
+def connection(
+    program: str,
+    log: list[str],
+    environment: Mapping[str, str] | None = None,
+    description: m.DescribeResponse | None = None,
+) -> Connection:
+    """To a plugin in Python."""
+    paths = os.pathsep.join(path for path in sys.path if path)
+    opener = Managed(
+        PluginProcesses(Inline(), SystemClock()),
+        Program((sys.executable, str(HERE / program)), {"PYTHONPATH": paths, **(environment or {})}),
+        log.append,
+    )
+    return Connection(program, opener, SystemClock(), _accept, lambda: 0.0, description)
+
+
+def _accept(description: m.DescribeResponse) -> None:
+    pass
+
+
+def line_plugin(log: list[str], secrets: Secrets | None = None) -> RemotePlugin:
+    """That of `line_plugin.py`, described."""
+    opened = connection("line_plugin.py", log, description=_line_description())
+    return RemotePlugin(opened, ["example.Line"], SystemClock(), secrets)
+
+
+@functools.cache
+def _line_description() -> m.DescribeResponse:
+    """Asked for in a thread: the caller may be in an event loop."""
+
+    async def describe() -> m.DescribeResponse:
+        opened = connection("line_plugin.py", [])
+        try:
+            return await opened.describe()
+        finally:
+            await opened.close()
+
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(lambda: asyncio.run(describe())).result()
