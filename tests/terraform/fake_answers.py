@@ -70,6 +70,7 @@ class FakeProvider:
             return messages.ConfigureProvider.Response(diagnostics=[error("no access", detail)])
         self.config = config
         self.store = Store(config["store"])
+        self.store.note_process()
         self.bad_days = config["bad_days"] or {}
         return messages.ConfigureProvider.Response()
 

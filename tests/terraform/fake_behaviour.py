@@ -20,6 +20,7 @@ from lehr.plugins.terraform.provider import (
 )
 from lehr.plugins.terraform.values.cty_types import block_of, implied_type
 from lehr.plugins.terraform.values.msgpack_codec import encode
+from lehr.plugins.terraform.values.secret_paths import without, write_only_paths
 from tests.terraform.fake_store import Store
 from tests.terraform.fake_types import REPLACES
 
@@ -50,9 +51,10 @@ def planned(block: Block, prior: Value, proposed: Value, config: Value) -> Value
     if proposed is None:
         return None
     type_ = implied_type(block)
-    value = _filled(block, proposed, config)
+    value = without(block, proposed, write_only_paths(block))
     if prior is not None and encode(value, type_) == encode(prior, type_):
         return value
+    value = _filled(block, value, config)
     for name in _VOLATILE & value.keys():
         value[name] = UNKNOWN
     return value
@@ -106,7 +108,7 @@ def _filled(block: Block, proposed: Value, config: Value) -> Value:
 
 def _filled_attribute(attribute: Attribute, proposed: Value, config: Value) -> Value:
     if attribute.write_only:
-        return None
+        return None  # and not unknown
     if proposed is None:
         return _DEFAULTS.get(attribute.name, UNKNOWN) if attribute.computed and config is None else None
     if attribute.nested is not None:

@@ -15,6 +15,11 @@ class Store:
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder)
 
+    def note_process(self) -> None:
+        """Note who uses it."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        (self.folder / "pid").write_text(str(os.getpid()))
+
     def put(self, type_: str, id_: str, shown: dict[str, Any]) -> None:
         path = self._path(type_, id_)
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -26,6 +26,9 @@ from lehr.plugins.terraform.wire.connection import Connection
 LONGEST_CALL = 300.0
 """Seconds that any call may take but an apply, which has no limit."""
 
+_LONGEST_APPLY = 3600.0
+"""Seconds that an apply has to end before its process does."""
+
 TERRAFORM_VERSION = "1.11.4"
 """The version of Terraform whose behaviour is imitated; providers get it."""
 
@@ -94,6 +97,7 @@ class WireProvider:
         return diagnostics_of(answer.diagnostics)
 
     async def import_resource(self, type: str, id: str) -> State:
+        type_ = self._type(type)
         request = messages.ImportResourceState.Request(
             type_name=type, id=id, client_capabilities=CAPABILITIES
         )
@@ -101,7 +105,7 @@ class WireProvider:
         _warnings(answer.diagnostics)
         for one in answer.imported_resources:  # those of other types are for separate resources
             if one.type_name == type:
-                return State(self._value(one.state, self._type(type)), one.private)
+                return State(self._value(one.state, type_), one.private)
         return State(None)
 
     async def upgrade_state(self, type: str, version: int, json: bytes) -> Value:
@@ -134,12 +138,13 @@ class WireProvider:
             client_capabilities=CAPABILITIES,
         )
         answer = await self._call(calls.PLAN, request)
+        warnings = _warnings(answer.diagnostics)
         return Planned(
             value=self._value(answer.planned_state, type_),
             private=answer.planned_private,
             replaces=tuple(map(path_of, answer.requires_replace)),
             legacy_types=answer.legacy_type_system,
-            warnings=_warnings(answer.diagnostics),
+            warnings=warnings,
         )
 
     async def apply(self, type: str, prior: State, planned: Planned, config: Value) -> Applied:
@@ -175,9 +180,9 @@ class WireProvider:
         return self._value(answer.state, type_)
 
     async def close(self) -> None:
-        """End the process, after its applies have ended."""
+        """End the process, after its applies have ended, or had an hour."""
         if self._applies:
-            await asyncio.wait(self._applies)
+            await asyncio.wait(self._applies, timeout=_LONGEST_APPLY)
         await self._connection.close()
         await self._end()
 

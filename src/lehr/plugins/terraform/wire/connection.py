@@ -22,14 +22,15 @@ MOST_BYTES = 256 << 20
 """Bytes of one answer. The schemas of the largest providers have 5 MiB."""
 
 _OPTIONS = (
-    ("grpc.max_receive_message_length", MOST_BYTES),
-    ("grpc.max_send_message_length", MOST_BYTES),
     ("grpc.default_authority", "localhost"),  # Go refuses the path of a socket as a name
     ("grpc.enable_http_proxy", 0),
     ("grpc.enable_retries", 0),  # whether something happened is asked before it is tried again
 )
 _STDIO = "/plugin.GRPCStdio/StreamStdio"
 _MOST_DETAILS = 300
+
+_SHORT_WHILE = 2.0
+"""Seconds that a process has to end after its connection broke."""
 
 
 class Program(Protocol):
@@ -55,7 +56,7 @@ class Connection:
         """
         self.gone = ""
         self._version = version
-        self._channel = grpc.aio.insecure_channel(address, options=_OPTIONS)
+        self._channel = grpc.aio.insecure_channel(address, options=[*_OPTIONS, *_limits()])
         self._tasks = [
             asyncio.ensure_future(self._watch(program)),
             asyncio.ensure_future(self._drain(log)),
@@ -118,5 +119,5 @@ class Connection:
             return  # a provider without this service
 
 
-_SHORT_WHILE = 2.0
-"""Seconds that a process has to end after its connection broke."""
+def _limits() -> list[tuple[str, int]]:
+    return [(f"grpc.max_{way}_message_length", MOST_BYTES) for way in ("receive", "send")]
