@@ -13,10 +13,12 @@ from lehr.base.errors import LehrError
 from lehr.dry_run.revealed import revealed_secret
 from lehr.enforce.intent_readers import RecordingReader
 from lehr.enforce.lane import Lane
+from lehr.enforce.output_reads import Observed
 from lehr.enforce.state import DiffFailed
 from lehr.generate.typing.conversion import convert
-from lehr.model.asset import Asset, AssetKey, Partition
+from lehr.model.asset import Asset, AssetId, AssetKey, Partition
 from lehr.model.diff import Target
+from lehr.model.outputs import NO_OUTPUTS
 from lehr.model.types import Registry
 from lehr.sdk.plugin import AssetPlugin, Found
 
@@ -48,12 +50,18 @@ async def drafts_of(
 ) -> list[Draft]:
     """The drafts that `plugin` finds, each judged: it must be valid, contain no secret, and match production.
 
+    Those of types without production are not judged and not returned: the drafts after them read them.
+
     Raises:
         LehrError: the plugin cannot discover, or failed.
     """
     judge = _Judge(plugin, partition, registry, clock)
     try:
-        return [await judge.draft(found) async for found in plugin.discover(query, partition)]
+        return [
+            await judge.draft(found)
+            async for found in plugin.discover(query, partition)
+            if not judge.is_only_read(found)
+        ]
     except LehrError:
         raise
     except Exception as error:
@@ -68,11 +76,15 @@ async def _no_turn(asset: Asset) -> None:
     """Drafts have no turns."""
 
 
-class _Nothing:
-    """The other assets that a draft may read: none, because it is judged alone."""
+class _Earlier:
+    """The other assets that a draft may read: drafts that were found before."""
+
+    def __init__(self) -> None:
+        self.assets: dict[AssetId, Asset] = {}
+        self.outputs: dict[AssetId, dict[str, Any]] = {}
 
     def asset(self, key: AssetKey, sequence: int) -> Asset | None:
-        return None
+        return self.assets.get(key.id)
 
     async def run(self, look: Callable[[], T]) -> T:
         return look()
@@ -81,8 +93,21 @@ class _Nothing:
 class _Judge:
     def __init__(self, plugin: AssetPlugin, partition: Partition, registry: Registry, clock: Clock) -> None:
         self._lane: Lane[Asset] = Lane(plugin, clock, _no_turn)
+        self._plugin = plugin
         self._partition = partition
         self._registry = registry
+        self._earlier = _Earlier()
+
+    def is_only_read(self, found: Found) -> bool:
+        """Whether a draft is of a type without production. Later drafts can read it."""
+        if not self._registry.inert(found.type):
+            return False
+        document = {"id": found.id, "type": found.type, "payload": found.payload}
+        asset, problems = convert(document, self._registry, _NOWHERE, lambda pointer: _NOWHERE)
+        if asset is None:
+            raise LehrError(f"asset {found.id} is not valid", code="CLI191", why=problems[0].what)
+        self._earlier.assets[asset.id] = asset
+        return True
 
     async def draft(self, found: Found) -> Draft:
         payload = self._without_secrets(found.payload)
@@ -104,13 +129,21 @@ class _Judge:
     async def _differing(self, asset: Asset) -> str:
         """The changes that a push of the asset would make; empty if there are none."""
         target = Target(self._partition, asset.id, asset.type, _INCARNATION)
-        read = RecordingReader(_Nothing(), self._registry, self._partition, _INCARNATION)
+        read = RecordingReader(
+            self._earlier, self._registry, self._partition, _INCARNATION, observed=self._observed
+        )
         read.know(asset)
         found = await self._lane.diff(target, asset, read)
         if isinstance(found, DiffFailed):
             return found.message
+        self._earlier.assets[asset.id] = asset
+        self._earlier.outputs[asset.id] = found.diff.outputs if isinstance(found.diff.outputs, dict) else {}
         paths = ", ".join(change.path for change in found.diff.changes)
         return f"it does not match production; a push would change {paths}" if paths else ""
+
+    def _observed(self, asset: Asset) -> Observed:
+        names = self._plugin.outputs.get(asset.type, NO_OUTPUTS)
+        return Observed(names, self._earlier.outputs.get(asset.id, {}))
 
     def _without_secrets(self, value: Any, key: str = "payload") -> Any:
         if isinstance(value, dict):

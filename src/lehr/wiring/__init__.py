@@ -4,6 +4,7 @@
 |---|---|
 | `deployment` | nothing: where things are on this machine |
 | `installed` | types, plugins, checks and secrets, with those of installed packages |
+| `terraform` | the plugin of Terraform providers, whose protocol is an extra |
 | `metrics` | looks at the sources of metrics that the deployment configures |
 | `selection_services` | target selections of installed packages, and those at addresses |
 | `stores`, `sources` | the store, registers of claims, and what a server knows besides; the source |

@@ -42,12 +42,12 @@ def registry() -> Registry:
     from lehr.plugins.file.payload import TYPES as FILE_TYPES
     from lehr.plugins.http_resource.payload import TYPES as HTTP_RESOURCE_TYPES
     from lehr.plugins.process.payload import TYPES as PROCESS_TYPES
+    from lehr.plugins.terraform.payload import TYPES as TERRAFORM_TYPES
     from lehr.rollouts.policy import ROLLOUT_POLICY_TYPE
 
     production = (*FILE_TYPES, *PROCESS_TYPES, *COMMAND_TYPES, *BALANCER_TYPES, *DATABASE_TYPES)
-    known = Registry(
-        (*production, *HTTP_RESOURCE_TYPES, *CHECK_TYPES, *GOVERNANCE_TYPES, ROLLOUT_POLICY_TYPE), ADDONS
-    )
+    elsewhere = (*HTTP_RESOURCE_TYPES, *TERRAFORM_TYPES)
+    known = Registry((*production, *elsewhere, *CHECK_TYPES, *GOVERNANCE_TYPES, ROLLOUT_POLICY_TYPE), ADDONS)
     for entry in installed("lehr.types"):
         with blaming(entry):
             for item in entry.load()():
@@ -77,6 +77,7 @@ def plugins(deployment: Deployment) -> list[AssetPlugin]:
     from lehr.plugins.file.symlinks import SymlinkPlugin
     from lehr.plugins.http_resource.plugin import HttpResourcePlugin
     from lehr.plugins.process.plugin import ProcessPlugin
+    from lehr.wiring.terraform import terraform_plugin
 
     base, state, clock = deployment.base, deployment.state, SystemClock()
     known: list[AssetPlugin] = [
@@ -107,6 +108,7 @@ def plugins(deployment: Deployment) -> list[AssetPlugin]:
         ),
         BalancerPlugin(base, Threads("balancer", BalancerPlugin.traits.turns), clock),
         HttpResourcePlugin(clock, secrets=secrets(deployment, "HTTP")),
+        terraform_plugin(deployment, clock),
         ProcessPlugin(
             state,
             Threads("process", ProcessPlugin.traits.turns),

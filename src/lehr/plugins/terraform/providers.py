@@ -1,0 +1,292 @@
+"""Provider processes: one for each configuration, started when it is needed, limited, and started again."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from typing import Any, TypeVar
+
+from lehr.base.backoff import delay
+from lehr.base.clock import Clock
+from lehr.base.digest import digest
+from lehr.base.errors import LehrError, TransientError
+from lehr.base.text import one_line
+from lehr.plugins.terraform.payload import TerraformProvider
+from lehr.plugins.terraform.provider import (
+    Applied,
+    Diagnostic,
+    Planned,
+    Provider,
+    ProviderGoneError,
+    ProviderSchema,
+    State,
+    Value,
+)
+from lehr.sdk.secrets import NOTHING_HIDDEN, Hidden, SecretValue
+
+T = TypeVar("T")
+
+Start = Callable[[TerraformProvider, Mapping[str, SecretValue]], Awaitable[Provider]]
+"""Starts a provider and configures it. Raises `LehrError`, without secrets."""
+
+_IDLE_SECONDS = 900.0
+_LONGEST_PAUSE = 30.0
+_CLOSE_SECONDS = 20.0
+_MOST_WORDS = 300
+
+
+class Providers:
+    """The running providers.
+
+    Args:
+        start: starts one.
+        call_seconds: for a call that only looks. A provider that does not answer in time is started again,
+            unless it carries out something: that may take an hour.
+    """
+
+    def __init__(self, clock: Clock, start: Start, *, call_seconds: float = 60.0) -> None:
+        self._clock = clock
+        self._start = start
+        self._call_seconds = call_seconds
+        self._known: dict[str, _Process] = {}
+        self._closing: set[asyncio.Task[None]] = set()
+
+    @contextlib.asynccontextmanager
+    async def use(
+        self,
+        payload: TerraformProvider,
+        secrets: Mapping[str, SecretValue],
+        hidden: Hidden = NOTHING_HIDDEN,
+        purpose: str = "",
+    ) -> AsyncIterator[LimitedProvider]:
+        """The provider of a configuration, running.
+
+        Args:
+            secrets: of the configuration, by name.
+            hidden: hides these, and those that calls will pass, in the last words of a process.
+            purpose: calls for another purpose have a process of their own, since a crash ends all calls.
+
+        Raises:
+            LehrError: it cannot be started.
+        """
+        self._close_idle()
+        process = self._process(payload, secrets, purpose)
+        process.users += 1
+        try:
+            yield LimitedProvider(process, await process.started(), hidden)
+        finally:
+            process.users -= 1
+            process.used_at = self._clock.monotonic()
+            if process.retired:
+                self._close_idle()
+
+    async def close(self) -> None:
+        """End all of them, those that carry out something after a pause in which they may finish."""
+        deadline = self._clock.monotonic() + _CLOSE_SECONDS
+        while self._clock.monotonic() < deadline and any(item.applying for item in self._known.values()):
+            await self._clock.sleep(0.05)
+        processes, self._known = [*self._known.values()], {}
+        await asyncio.gather(*(process.close() for process in processes), *self._closing)
+
+    def _process(
+        self, payload: TerraformProvider, secrets: Mapping[str, SecretValue], purpose: str
+    ) -> _Process:
+        key = digest([payload, purpose])
+        process = self._known.get(key)
+        if process is None or dict(process.secrets) != dict(secrets):
+            if process is not None:  # a secret has changed: calls under way end with the old one
+                process.retired = True
+                self._known[digest([key, id(process)])] = process
+            process = self._known[key] = _Process(
+                self._clock, self._start, payload, secrets, self._call_seconds
+            )
+        return process
+
+    def _close_idle(self) -> None:
+        now = self._clock.monotonic()
+        for key, process in [*self._known.items()]:
+            if not process.users and (process.retired or now - process.used_at > _IDLE_SECONDS):
+                del self._known[key]
+                task = asyncio.ensure_future(process.close())
+                self._closing.add(task)
+                task.add_done_callback(self._closing.discard)
+
+
+class _Process:
+    """One provider process and its limits.
+
+    Attributes:
+        users: calls of the plugin that use it now.
+        applying: changes that it carries out now.
+        used_at: monotonic seconds of the last use.
+        retired: whether it is to be closed once nothing uses it.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        start: Start,
+        payload: TerraformProvider,
+        secrets: Mapping[str, SecretValue],
+        call_seconds: float,
+    ) -> None:
+        self.clock = clock
+        self.payload = payload
+        self.secrets = secrets
+        self.call_seconds = call_seconds
+        self.users = 0
+        self.applying = 0
+        self.used_at = clock.monotonic()
+        self.retired = False
+        self.looks = asyncio.Semaphore(payload.concurrency)
+        self.applies = asyncio.Semaphore(payload.concurrency)
+        self._start = start
+        self._starting: asyncio.Task[Provider] | None = None
+        self._failures = 0
+        self._failed: LehrError | None = None
+        self._again_at = 0.0
+        self._next_call_at = 0.0
+        self._ending: set[asyncio.Task[None]] = set()
+
+    async def started(self) -> Provider:
+        """The provider, started if it does not run. Callers share one start, and its failure for a while."""
+        if self._failed is not None and self.clock.monotonic() < self._again_at:
+            raise self._failed
+        if self._starting is None:
+            self._starting = asyncio.ensure_future(self._start(self.payload, self.secrets))
+        starting = self._starting
+        try:
+            provider = await asyncio.shield(starting)
+        except LehrError as error:
+            self._note_failure(starting, error)
+            raise
+        except ProviderGoneError as error:
+            gone = TransientError(
+                f"the provider {self.payload.path} ends or hangs while it starts",
+                code="TER104",
+                why=last_words(error, Hidden(self.secrets.values())),
+                fix="start it in a shell to see what it prints",
+            )
+            self._note_failure(starting, gone)
+            raise gone from None
+        self._failures, self._failed = 0, None
+        return provider
+
+    def _note_failure(self, starting: asyncio.Task[Provider], error: LehrError) -> None:
+        if self._starting is not starting:  # another caller has noted it
+            return
+        self._starting, self._failed = None, error
+        self._failures += 1
+        self._again_at = self.clock.monotonic() + delay(self._failures, 0.0, longest=_LONGEST_PAUSE) / 5
+
+    async def turn(self) -> None:
+        """Wait for the next call that the rate limit allows."""
+        now = self.clock.monotonic()
+        at = max(now, self._next_call_at)
+        self._next_call_at = at + 1.0 / self.payload.calls_per_second
+        if at > now:
+            await self.clock.sleep(at - now)
+
+    def abandon(self, provider: Provider) -> None:
+        """Use another process from now on. One that carries out something keeps running."""
+        starting = self._starting
+        if starting is None or not starting.done() or starting.cancelled() or starting.exception():
+            return
+        if starting.result() is not provider or self.applying:
+            return
+        self._starting = None
+        task = asyncio.ensure_future(provider.close())
+        self._ending.add(task)
+        task.add_done_callback(self._ending.discard)
+
+    async def close(self) -> None:
+        """End the process."""
+        starting, self._starting = self._starting, None
+        if starting is not None:
+            if not starting.done():
+                starting.cancel()
+            # One that still carries out something ends with this process.
+            with contextlib.suppress(Exception, asyncio.CancelledError):
+                async with asyncio.timeout(_CLOSE_SECONDS):
+                    await (await starting).close()
+        await asyncio.gather(*self._ending, return_exceptions=True)
+
+
+class LimitedProvider:
+    """A `Provider` within the limits of its configuration.
+
+    A call that only looks raises `TransientError` if there is no answer; `apply` raises `ProviderGoneError`.
+    """
+
+    def __init__(self, process: _Process, provider: Provider, hidden: Hidden) -> None:
+        self._process = process
+        self._provider = provider
+        self._hidden = hidden
+
+    @property
+    def schema(self) -> ProviderSchema:
+        return self._provider.schema
+
+    async def validate_resource(self, type: str, config: Value) -> tuple[Diagnostic, ...]:
+        return await self._look(self._provider.validate_resource, type, config)
+
+    async def import_resource(self, type: str, id: str) -> State:
+        return await self._look(self._provider.import_resource, type, id)
+
+    async def upgrade_state(self, type: str, version: int, json: bytes) -> Value:
+        return await self._look(self._provider.upgrade_state, type, version, json)
+
+    async def read_resource(self, type: str, state: State) -> State:
+        return await self._look(self._provider.read_resource, type, state)
+
+    async def plan(self, type: str, prior: State, proposed: Value, config: Value) -> Planned:
+        return await self._look(self._provider.plan, type, prior, proposed, config)
+
+    async def read_data_source(self, type: str, config: Value) -> Value:
+        return await self._look(self._provider.read_data_source, type, config)
+
+    async def apply(self, type: str, prior: State, planned: Planned, config: Value) -> Applied:
+        process = self._process
+        process.applying += 1
+        try:
+            async with process.applies:
+                await process.turn()
+                return await self._provider.apply(type, prior, planned, config)
+        except ProviderGoneError:
+            process.applying -= 1  # so that it does not keep what has died
+            process.abandon(self._provider)
+            process.applying += 1
+            raise
+        finally:
+            process.applying -= 1
+
+    async def close(self) -> None:
+        """Does nothing: others may use the process."""
+
+    async def _look(self, call: Callable[..., Awaitable[T]], *args: Any) -> T:
+        process = self._process
+        async with process.looks:
+            await process.turn()
+            try:
+                async with asyncio.timeout(process.call_seconds):
+                    return await call(*args)
+            except (ProviderGoneError, TimeoutError) as error:
+                process.abandon(self._provider)
+                raise self._no_answer(error) from None  # that may quote a secret
+
+    def _no_answer(self, error: Exception) -> TransientError:
+        hangs = isinstance(error, TimeoutError)
+        return TransientError(
+            f"the provider {self._process.payload.path} {'does not answer' if hangs else 'has ended'}",
+            code="TER105",
+            why=f"no answer within {self._process.call_seconds:g} s"
+            if hangs
+            else last_words(error, self._hidden),
+            fix="Lehr starts it again automatically",
+        )
+
+
+def last_words(error: Exception, hidden: Hidden) -> str:
+    """Why a process has ended, in one line, shortened and without known secrets."""
+    return hidden.shown(one_line(hidden.shown(str(error))))[:_MOST_WORDS]

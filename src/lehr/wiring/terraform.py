@@ -1,0 +1,64 @@
+"""The plugin of Terraform providers. Their protocol needs the extra `lehr[terraform]`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from lehr.base.blocking import Blocking
+    from lehr.base.clock import Clock
+    from lehr.plugins.terraform.launch import Launcher
+    from lehr.plugins.terraform.payload import TerraformProvider
+    from lehr.plugins.terraform.plugin import TerraformPlugin
+    from lehr.plugins.terraform.provider import Provider
+    from lehr.sdk.secrets import SecretValue
+    from lehr.wiring.deployment import Deployment
+
+
+def terraform_plugin(deployment: Deployment, clock: Clock) -> TerraformPlugin:
+    """The plugin. Without the extra its assets stall, and explain how to install it."""
+    from lehr.base.blocking import Threads
+    from lehr.plugins.terraform.plugin import TerraformPlugin
+    from lehr.validate.secrets import secrets_in
+    from lehr.wiring.installed import protected, secrets
+
+    blocking = Threads("terraform", 4)
+    return TerraformPlugin(
+        clock,
+        _Start(deployment, blocking, clock).start,
+        blocking,
+        base=deployment.base,
+        secrets=secrets(deployment, "terraform"),
+        protected=protected(deployment),
+        secrets_in=secrets_in,
+    )
+
+
+class _Start:
+    """Starts providers; what that needs is imported with the first one."""
+
+    def __init__(self, deployment: Deployment, blocking: Blocking, clock: Clock) -> None:
+        self._deployment = deployment
+        self._blocking = blocking
+        self._clock = clock
+        self._launcher: Launcher | None = None
+
+    async def start(self, payload: TerraformProvider, secrets: Mapping[str, SecretValue]) -> Provider:
+        if self._launcher is None:
+            self._launcher = self._imported()
+        return await self._launcher.start(payload, secrets)
+
+    def _imported(self) -> Launcher:
+        from lehr.base.errors import StalledError
+
+        try:
+            from lehr.plugins.terraform.launch import Launcher
+        except ImportError as error:
+            raise StalledError(
+                "Terraform providers cannot be started",
+                code="TER128",
+                why=f"the extra `lehr[terraform]` is not installed: {error}",
+                fix="pip install 'lehr[terraform]', then start Lehr again",
+            ) from error
+        return Launcher(self._deployment.base, self._blocking, self._clock)
