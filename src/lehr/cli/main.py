@@ -89,6 +89,9 @@ SECTIONS: Mapping[str, Mapping[str, Lazy]] = {
     "Manage secrets": {
         "secret": Lazy("lehr.cli.secret:secret", "Encrypt, edit and rotate secrets; generate keys."),
     },
+    "Write and run plugins": {
+        "plugin": Lazy("lehr.cli.plugin:plugin", "Test plugins that run in processes of their own."),
+    },
     "Manage the state": {
         "state": Lazy("lehr.cli.state:state", "Show or move the state folder."),
         "claims": Lazy("lehr.cli.claims:claims", "List or release the claims of partitions on this host."),

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncGenerator
 from typing import Any, NamedTuple
+
+os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # it would print to our standard error that processes end
 
 import grpc
 import grpc.aio

@@ -69,7 +69,7 @@ class Connection:
         accept: looks at the plugin's description before anything else is called. Raises `StalledError`
             if this plugin cannot do what it is meant to do.
         jitter: from 0 to 1, for pauses.
-        description: what the plugin has answered to an earlier process.
+        description: the plugin's answer to an earlier process, if any.
 
     Attributes:
         description: the last one; None before the first.
@@ -184,7 +184,7 @@ class Connection:
         self._failures += 1
         pause = delay(self._failures, self._jitter(), longest=_LONGEST_PAUSE)
         self._pause_until, self._last_error = self._clock.monotonic() + pause, error
-        log.warning("plugin not available", plugin=self.name, error=str(error), retry_in=f"{pause:.0f} s")
+        log.info("plugin not available", plugin=self.name, error=str(error), retry_in=f"{pause:.0f} s")
 
     async def _drop(self, grace: float) -> None:
         opened, self._opened = self._opened, None

@@ -23,7 +23,7 @@ class GivenReader:
     """A `lehr.sdk.plugin.Reader` over the intent of one call.
 
     Attributes:
-        need: what was asked for and is not in the message. Not empty: the call has to be made again.
+        need: everything that was asked for and not given. Unless it is empty, the call has to be repeated.
     """
 
     def __init__(self, intent: m.Intent, incarnation: int, registry: Registry) -> None:

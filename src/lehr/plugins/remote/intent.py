@@ -32,7 +32,7 @@ _body = msgspec.json.Decoder(_Body)
 class CarriedIntent:
     """Collects the intent of one call, round by round.
 
-    Everything is read through `read`, and so recorded, only when the plugin asks for it: what counts as read
+    Everything is read through `read`, and so recorded, only when the plugin asks: what counts as read
     must not depend on what an earlier call happened to need.
 
     Args:

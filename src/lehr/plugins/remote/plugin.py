@@ -132,7 +132,7 @@ class RemotePlugin(AssetPlugin):
         return progress_of(await self.connection.call(STATUS, request, _STATUS_SECONDS))
 
     async def watch(self) -> AsyncIterator[AssetKey]:
-        """What the plugin notices; everything once it has been out of sight."""
+        """Keys of the assets that the plugin names, or of all that it has seen if it cannot name them."""
         description = await self.connection.describe()
         if not description.traits.watches:
             return

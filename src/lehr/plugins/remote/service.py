@@ -86,7 +86,7 @@ class Service:
         return grpc.method_handlers_generic_handler("lehr.plugin.v1.Plugin", methods)
 
     async def describe(self, request: m.DescribeRequest, _context: object) -> m.DescribeResponse:
-        """What the plugin's class declares."""
+        """The declarations of the plugin's class."""
         plugin, kind = self._plugin, type(self._plugin)
         traits = traits_message(plugin.traits)
         traits.batches = kind.diff_many is not AssetPlugin.diff_many
@@ -135,7 +135,7 @@ class Service:
     async def push(
         self, request: m.PushRequest, context: grpc.aio.ServicerContext[Any, Any]
     ) -> AsyncGenerator[m.PushResponse, None]:
-        """A push, which goes on if the caller leaves."""
+        """A push, which continues if the caller leaves."""
         reader = self._reader(request.intent, request.target)
         running = _RunningPush(operation_of(request.operation))
         self._pushes[running.operation.id] = running
@@ -177,7 +177,7 @@ class Service:
         return m.StatusResponse(state=STATES[await self._plugin.status(operation_of(request.operation))])
 
     async def watch(self, request: m.WatchRequest, _context: object) -> AsyncGenerator[m.WatchResponse, None]:
-        """What the plugin notices, and signs of life."""
+        """The keys that the plugin watches, and signs of life."""
         keys = self._plugin.watch()
         coming = asyncio.ensure_future(anext(keys, None))
         try:

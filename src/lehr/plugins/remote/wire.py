@@ -46,6 +46,9 @@ _RESULTS_BACK: dict[int, Result] = {number: result for result, number in RESULTS
 STATES = {Progress.RUNNING: m.StatusResponse.STATE_RUNNING, Progress.ENDED: m.StatusResponse.STATE_ENDED}
 
 
+_MOST_AT_ONCE = 1000
+
+
 class GarbageError(Exception):
     """A message that a plugin must not send."""
 
@@ -138,7 +141,7 @@ def diff_of(message: m.Difference, shown: Shown) -> Diff:
     """The diff in `message`.
 
     Raises:
-        GarbageError: it is none.
+        GarbageError: it is not valid.
     """
     effects = message.effects
     return Diff(
@@ -263,8 +266,8 @@ def traits_of(message: m.Traits) -> Traits:
     return Traits(
         fencing=_FENCING_BACK.get(message.fencing, usual.fencing),
         goals=frozenset(_goals(message.goals)),
-        turns=message.turns or usual.turns,
-        pushes=message.pushes or usual.pushes,
+        turns=min(message.turns, _MOST_AT_ONCE) or usual.turns,
+        pushes=min(message.pushes, _MOST_AT_ONCE) or usual.pushes,
         diff_timeout=_seconds(message.diff_timeout, usual.diff_timeout),
         push_timeout=_seconds(message.push_timeout, usual.push_timeout),
         resync=_seconds(message.resync, usual.resync),

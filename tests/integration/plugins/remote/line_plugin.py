@@ -68,7 +68,7 @@ class LinePlugin(AssetPlugin):
         push.progress("writing")
         with _errors_of(path):
             if intended is None:
-                path.unlink(missing_ok=True)
+                os.remove(path) if self._observed(line) is not None else None
             elif intended != self._observed(line):
                 path.with_suffix(".new").write_bytes(intended)
                 os.replace(path.with_suffix(".new"), path)

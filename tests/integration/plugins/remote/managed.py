@@ -6,7 +6,7 @@ import asyncio
 import functools
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -27,12 +27,15 @@ def connection(
     log: list[str],
     environment: Mapping[str, str] | None = None,
     description: m.DescribeResponse | None = None,
+    arguments: Sequence[str] = (),
 ) -> Connection:
     """To a plugin in Python."""
     paths = os.pathsep.join(path for path in sys.path if path)
     opener = Managed(
         PluginProcesses(Inline(), SystemClock()),
-        Program((sys.executable, str(HERE / program)), {"PYTHONPATH": paths, **(environment or {})}),
+        Program(
+            (sys.executable, str(HERE / program), *arguments), {"PYTHONPATH": paths, **(environment or {})}
+        ),
         log.append,
     )
     return Connection(program, opener, SystemClock(), _accept, lambda: 0.0, description)
