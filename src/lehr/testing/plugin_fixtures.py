@@ -57,6 +57,7 @@ class Fixtures(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     Attributes:
         asset: one that the plugin keeps.
         changed: another payload for it.
+        prepare: makes what has to be there before anything is applied.
         disturb: changes production as a person might, so that the plugin should find a difference.
         observe: prints all of production that the plugin could touch; by default, the folder's files.
         others: further assets that the plugin reads.
@@ -75,6 +76,7 @@ class Fixtures(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     asset: FixtureAsset
     changed: dict[str, Any]
     disturb: str
+    prepare: str = ""
     observe: str = ""
     others: tuple[FixtureAsset, ...] = ()
     outputs: dict[str, dict[str, Any]] = {}
@@ -163,6 +165,8 @@ class PluginUnderTest:
         fixtures, run = self._fixtures, _Commands(folder)
         secrets = FixedSecrets(fixtures.secrets)
         clock = SystemClock()
+        if fixtures.prepare:
+            run(fixtures.prepare)
         return Subject(
             make=lambda: RemotePlugin(
                 self._connection(folder, log, description), [fixtures.asset.type], clock, secrets

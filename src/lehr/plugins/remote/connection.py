@@ -12,11 +12,12 @@ from typing import Any, NamedTuple, Protocol
 
 from lehr.base.backoff import delay
 from lehr.base.clock import Clock
-from lehr.base.errors import LehrError, StalledError, TransientError
+from lehr.base.errors import LehrError, StalledError, TransientError, WaitingError
 from lehr.base.log import Log
 from lehr.plugins.plugin_process import PluginProcess
 from lehr.plugins.remote import messages as m
 from lehr.plugins.remote.channel import DESCRIBE, Channel, LostError, Method, SilentError
+from lehr.plugins.remote.wire import error_of
 
 _DESCRIBE_SECONDS = 10.0
 _HEALTH_SECONDS = 5.0
@@ -160,8 +161,7 @@ class Connection:
         if self._closed:
             raise TransientError(f"the plugin {self.name} is closed", code="PLG125")
         if left > 0 and self._last_error is not None:
-            error = self._last_error
-            raise type(error)(error.what, code=error.code, why=error.why, fix=error.fix)
+            raise self._last_error.with_traceback(None)
 
     async def _reopened(self) -> Opened:
         await self._drop(0.0)
@@ -169,11 +169,13 @@ class Connection:
             opened = await self._open()
             try:
                 self.description = await opened.channel.call(DESCRIBE, m.DescribeRequest(), _DESCRIBE_SECONDS)
+                if self.description.HasField("trouble"):
+                    raise error_of(self.description.trouble, str)
                 self._accept(self.description)
             except BaseException:
                 await opened.close(0.0)
                 raise
-        except (TransientError, StalledError) as error:
+        except (TransientError, StalledError, WaitingError) as error:
             self._failed(error)
             raise
         self._failures, self._opened = 0, opened

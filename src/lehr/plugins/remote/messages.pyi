@@ -38,23 +38,25 @@ class DescribeRequest(_message.Message):
     def __init__(self, host_version: _Optional[str] = ...) -> None: ...
 
 class DescribeResponse(_message.Message):
-    __slots__ = ("name", "version", "types", "traits", "checks", "selections")
+    __slots__ = ("name", "version", "types", "traits", "checks", "selections", "trouble")
     NAME_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     TYPES_FIELD_NUMBER: _ClassVar[int]
     TRAITS_FIELD_NUMBER: _ClassVar[int]
     CHECKS_FIELD_NUMBER: _ClassVar[int]
     SELECTIONS_FIELD_NUMBER: _ClassVar[int]
+    TROUBLE_FIELD_NUMBER: _ClassVar[int]
     name: str
     version: str
     types: _containers.RepeatedCompositeFieldContainer[AssetType]
     traits: Traits
     checks: _containers.RepeatedScalarFieldContainer[str]
     selections: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, name: _Optional[str] = ..., version: _Optional[str] = ..., types: _Optional[_Iterable[_Union[AssetType, _Mapping]]] = ..., traits: _Optional[_Union[Traits, _Mapping]] = ..., checks: _Optional[_Iterable[str]] = ..., selections: _Optional[_Iterable[str]] = ...) -> None: ...
+    trouble: Trouble
+    def __init__(self, name: _Optional[str] = ..., version: _Optional[str] = ..., types: _Optional[_Iterable[_Union[AssetType, _Mapping]]] = ..., traits: _Optional[_Union[Traits, _Mapping]] = ..., checks: _Optional[_Iterable[str]] = ..., selections: _Optional[_Iterable[str]] = ..., trouble: _Optional[_Union[Trouble, _Mapping]] = ...) -> None: ...
 
 class AssetType(_message.Message):
-    __slots__ = ("name", "version", "description", "schema", "references", "stable_outputs", "changing_outputs")
+    __slots__ = ("name", "version", "description", "schema", "references", "stable_outputs", "changing_outputs", "secrets")
     NAME_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     DESCRIPTION_FIELD_NUMBER: _ClassVar[int]
@@ -62,6 +64,7 @@ class AssetType(_message.Message):
     REFERENCES_FIELD_NUMBER: _ClassVar[int]
     STABLE_OUTPUTS_FIELD_NUMBER: _ClassVar[int]
     CHANGING_OUTPUTS_FIELD_NUMBER: _ClassVar[int]
+    SECRETS_FIELD_NUMBER: _ClassVar[int]
     name: str
     version: int
     description: str
@@ -69,7 +72,8 @@ class AssetType(_message.Message):
     references: bytes
     stable_outputs: _containers.RepeatedScalarFieldContainer[str]
     changing_outputs: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, name: _Optional[str] = ..., version: _Optional[int] = ..., description: _Optional[str] = ..., schema: _Optional[bytes] = ..., references: _Optional[bytes] = ..., stable_outputs: _Optional[_Iterable[str]] = ..., changing_outputs: _Optional[_Iterable[str]] = ...) -> None: ...
+    secrets: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, name: _Optional[str] = ..., version: _Optional[int] = ..., description: _Optional[str] = ..., schema: _Optional[bytes] = ..., references: _Optional[bytes] = ..., stable_outputs: _Optional[_Iterable[str]] = ..., changing_outputs: _Optional[_Iterable[str]] = ..., secrets: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Traits(_message.Message):
     __slots__ = ("fencing", "goals", "turns", "pushes", "diff_timeout", "push_timeout", "resync", "restarts", "batches", "watches", "discovers")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+from collections import OrderedDict
 from collections.abc import AsyncGenerator, Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -33,7 +34,12 @@ from lehr.sdk.plugin import AssetPlugin
 from lehr.sdk.target_selection import SelectionQuestion, TargetSelector
 
 _ALIVE_SECONDS = 20.0
-_MOST_AT_ONCE = 64
+_MOST_ENDED = 10_000
+_TOO_LATE = m.Trouble(
+    kind=m.Trouble.KIND_FENCED,
+    what="the operation has ended before it arrived",
+    why="`status` was asked about it first",
+)
 
 _log = logging.getLogger("lehr.plugin")
 
@@ -60,6 +66,7 @@ class Service:
         self._served = served
         self._plugin = served.plugin
         self._pushes: dict[str, _RunningPush] = {}
+        self._ended: OrderedDict[str, None] = OrderedDict()
 
     def handlers(self) -> grpc.GenericRpcHandler:
         """For a server of gRPC."""
@@ -136,6 +143,9 @@ class Service:
         self, request: m.PushRequest, context: grpc.aio.ServicerContext[Any, Any]
     ) -> AsyncGenerator[m.PushResponse, None]:
         """A push, which continues if the caller leaves."""
+        if request.operation.id in self._ended:
+            yield m.PushResponse(trouble=_TOO_LATE)
+            return
         reader = self._reader(request.intent, request.target)
         running = _RunningPush(operation_of(request.operation))
         self._pushes[running.operation.id] = running
@@ -174,7 +184,12 @@ class Service:
         """Whether a push runs here, or, according to the plugin, elsewhere."""
         if request.operation.id in self._pushes:
             return m.StatusResponse(state=STATES[Progress.RUNNING])
-        return m.StatusResponse(state=STATES[await self._plugin.status(operation_of(request.operation))])
+        state = await self._plugin.status(operation_of(request.operation))
+        if state is Progress.ENDED:
+            self._ended[request.operation.id] = None
+            if len(self._ended) > _MOST_ENDED:
+                self._ended.popitem(last=False)
+        return m.StatusResponse(state=STATES[state])
 
     async def watch(self, request: m.WatchRequest, _context: object) -> AsyncGenerator[m.WatchResponse, None]:
         """The keys that the plugin watches, and signs of life."""

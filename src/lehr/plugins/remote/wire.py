@@ -182,9 +182,9 @@ def outcome_message(outcome: Outcome) -> m.Outcome:
 
 
 def outcome_of(message: m.Outcome, shown: Shown) -> Outcome:
-    """The outcome in `message`; an unknown result is STALLED."""
+    """The outcome in `message`; a result that is not known is UNKNOWN."""
     return Outcome(
-        _RESULTS_BACK.get(message.result, Result.STALLED),
+        _RESULTS_BACK.get(message.result, Result.UNKNOWN),
         shown(one_line(message.message)),
         message.retry_at if message.HasField("retry_at") else None,
         message.handle if message.HasField("handle") else UNSET,

@@ -25,8 +25,11 @@ class FaultyService(Service):
         answer = await super().describe(request, context)
         if FAULT == "describe-hangs":
             await asyncio.sleep(600)
-        if FAULT == "other-type":
-            answer.types[0].name = "example.Other"
+        if FAULT == "describe-trouble":
+            trouble = m.Trouble(
+                kind=m.Trouble.KIND_STALLED, what="no account is configured", fix="set ACCOUNT"
+            )
+            answer.trouble.CopyFrom(trouble)
         if FAULT == "describe-garbage":
             answer.traits.turns = 4_000_000_000
             answer.traits.diff_timeout = float("nan")

@@ -157,9 +157,29 @@ def test_a_push_without_an_outcome_is_unknown(line: Callable[[str], Line1], faul
     assert not diff.empty
 
 
-def test_an_unknown_result_stalls(line: Callable[[str], Line1]) -> None:
+def test_a_result_of_the_future_is_unknown(line: Callable[[str], Line1]) -> None:
     outcome = run(broken := line("push-unknown-result"), broken.push())
-    assert (outcome.result, outcome.message) == (Result.STALLED, "done, somehow")
+    assert (outcome.result, outcome.message) == (Result.UNKNOWN, "done, somehow")
+
+
+def test_trouble_in_the_description_is_named(line: Callable[[str], Line1]) -> None:
+    broken = line("describe-trouble")
+    with pytest.raises(StalledError, match="no account is configured") as caught:
+        run(broken, broken.diff())
+    assert caught.value.fix == "set ACCOUNT"
+
+
+def test_an_operation_that_has_been_called_ended_does_not_start(line: Callable[[str], Line1]) -> None:
+    good = line("")
+
+    async def scenario() -> None:
+        push = push_of(target_of(good.asset))
+        assert await good.plugin.status(push.operation) is Progress.ENDED
+        with pytest.raises(TransientError, match="has ended before"):
+            await good.push(push)
+        assert not good.path.exists()
+
+    run(good, scenario())
 
 
 def test_a_late_writer_is_refused(line: Callable[[str], Line1]) -> None:
