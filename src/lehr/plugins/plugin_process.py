@@ -226,6 +226,23 @@ class PluginProcesses:
             raise
         return started
 
+    async def identity(self, program: Program) -> object:
+        """A value that changes when the program's file is replaced or edited; None without a file."""
+        return await self._blocking.run(_identity, program)
+
+
+def _identity(program: Program) -> object:
+    path = _path(program.arguments[0])
+    try:
+        found = os.stat(path) if path is not None else None
+    except OSError:
+        return None
+    return None if found is None else (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
+
+
+def _path(name: str) -> str | None:
+    return shutil.which(name, path=small_environment()["PATH"]) if "/" not in name else name
+
 
 def _environment(program: Program, handshake: Handshake, folder: Path) -> dict[str, str]:
     return {
@@ -241,7 +258,7 @@ def _environment(program: Program, handshake: Handshake, folder: Path) -> dict[s
 def _checked(program: Program) -> tuple[str, ...]:
     """The arguments, with the program's path."""
     name = program.arguments[0]
-    path = shutil.which(name, path=small_environment()["PATH"]) if "/" not in name else name
+    path = _path(name)
     if path is None or not os.path.isfile(path):
         raise StalledError(
             f"there is no program {name}", code="PLG103", fix="install it, or correct its path"

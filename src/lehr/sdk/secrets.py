@@ -112,12 +112,17 @@ class Hidden:
     """
 
     def __init__(self, values: Iterable[SecretValue] = ()) -> None:
-        texts = {text for value in values for text in (value.content(), value.content().strip())}
+        self._values = tuple(values)
+        texts = {text for value in self._values for text in (value.content(), value.content().strip())}
         # The longer first, so that no part of it is taken for a shorter one.
         known = sorted((text for text in texts if len(text) >= _LEAST), key=len, reverse=True)
         self.longest = len(known[0]) if known else 0
         """Bytes of the longest secret that is looked for."""
         self._pattern = re.compile(b"|".join(map(re.escape, known))) if known else None
+
+    def and_of(self, values: Iterable[SecretValue]) -> Hidden:
+        """Hides these secrets as well."""
+        return Hidden((*self._values, *values))
 
     def blotted(self, output: bytes) -> bytes:
         """`output`, as long as it was, with NUL bytes in the places of secrets; see `shown`."""

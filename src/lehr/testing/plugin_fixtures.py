@@ -24,7 +24,7 @@ from lehr.model.types import Registry
 from lehr.plugins.plugin_process import PluginProcesses, Program
 from lehr.plugins.remote import messages as m
 from lehr.plugins.remote.connection import Connection
-from lehr.plugins.remote.opening import Managed
+from lehr.plugins.remote.opening import Managed, Start
 from lehr.plugins.remote.plugin import RemotePlugin
 from lehr.testing.conformance.asset_plugin import RULES, Rule, Subject
 from lehr.testing.plugins import FixedSecrets
@@ -193,10 +193,12 @@ class PluginUnderTest:
     def _connection(self, folder: Path, log: list[str], description: m.DescribeResponse | None) -> Connection:
         environment = _placed(self._fixtures.environment, folder) | {PRODUCTION: str(folder)}
         program = Program(self._arguments, environment, os.getcwd())
-        opener = Managed(PluginProcesses(Inline(), SystemClock()), program, log.append)
-        return Connection(
-            self._arguments[0], opener, SystemClock(), lambda found: None, lambda: 0.0, description
-        )
+
+        async def start() -> Start:
+            return Start(program)
+
+        opener = Managed(PluginProcesses(Inline(), SystemClock()), start, log.append)
+        return Connection(self._arguments[0], opener, SystemClock(), description=description)
 
 
 def rules_named(names: Sequence[str]) -> list[Rule]:

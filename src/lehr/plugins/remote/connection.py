@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, Callable
-from typing import Any, NamedTuple, Protocol
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
+from typing import Any, Protocol
 
 from lehr.base.backoff import delay
 from lehr.base.clock import Clock
@@ -18,30 +18,55 @@ from lehr.plugins.plugin_process import PluginProcess
 from lehr.plugins.remote import messages as m
 from lehr.plugins.remote.channel import DESCRIBE, Channel, LostError, Method, SilentError
 from lehr.plugins.remote.wire import error_of
+from lehr.sdk.secrets import SecretValue
 
 _DESCRIBE_SECONDS = 10.0
 _HEALTH_SECONDS = 5.0
 _DRAIN_SECONDS = 30.0
 _DEATH_SECONDS = 0.5
 _LONGEST_PAUSE = 60.0
+_LOOK_SECONDS = 10.0
 
 log = Log()
 
 
-class Opened(NamedTuple):
+class Opened:
     """A plugin that can be called.
 
-    Attributes:
+    Args:
         process: that of a managed one.
+
+    Attributes:
+        calls: how many are under way.
     """
 
-    channel: Channel
-    process: PluginProcess | None = None
+    def __init__(self, channel: Channel, process: PluginProcess | None = None) -> None:
+        self.channel = channel
+        self.process = process
+        self.calls = 0
+        self._idle = asyncio.Event()
 
     @property
     def alive(self) -> bool:
         """False once its process is known to have ended."""
         return self.process is None or self.process.running
+
+    @contextlib.contextmanager
+    def busy(self) -> Iterator[None]:
+        """A call is under way."""
+        self.calls += 1
+        try:
+            yield
+        finally:
+            self.calls -= 1
+            if not self.calls:
+                self._idle.set()
+
+    async def idle(self) -> None:
+        """Wait until no call is under way."""
+        while self.calls:
+            self._idle.clear()
+            await self._idle.wait()
 
     async def close(self, grace: float) -> None:
         """End the connection, and its process."""
@@ -53,7 +78,7 @@ class Opened(NamedTuple):
 class Opener(Protocol):
     """Opens connections."""
 
-    async def __call__(self) -> Opened:
+    async def open(self) -> Opened:
         """A plugin that can be called.
 
         Raises:
@@ -61,9 +86,38 @@ class Opener(Protocol):
         """
         ...
 
+    async def changed(self) -> bool:
+        """Whether another plugin would be opened now than the last one: its program was replaced."""
+        ...
+
+
+class Observer(Protocol):
+    """Is notified of what becomes of a plugin."""
+
+    def opened(self, description: m.DescribeResponse, process: PluginProcess | None) -> None:
+        """It is available."""
+        ...
+
+    def failed(self, error: LehrError) -> None:
+        """It is not available."""
+        ...
+
+
+class Unobserved:
+    """An `Observer` that ignores everything."""
+
+    def opened(self, description: m.DescribeResponse, process: PluginProcess | None) -> None:
+        pass
+
+    def failed(self, error: LehrError) -> None:
+        pass
+
 
 class Connection:
     """Calls a plugin, which it opens when necessary: at most one attempt at a time, with pauses in between.
+
+    When the plugin's program was replaced, the new one is opened beside the old one, which ends once its calls
+    have ended.
 
     Args:
         name: of the plugin, in messages.
@@ -81,27 +135,33 @@ class Connection:
         name: str,
         opener: Opener,
         clock: Clock,
-        accept: Callable[[m.DescribeResponse], None],
-        jitter: Callable[[], float],
+        accept: Callable[[m.DescribeResponse], None] = lambda description: None,
+        jitter: Callable[[], float] = lambda: 0.0,
         description: m.DescribeResponse | None = None,
+        observer: Observer | None = None,
     ) -> None:
         self.name = name
         self.description = description
-        self._open = opener
+        self._opener = opener
         self._clock = clock
         self._accept = accept
         self._jitter = jitter
-        self._opened: Opened | None = None
+        self._observer = observer or Unobserved()
+        self._current: Opened | None = None
+        self._retiring: dict[asyncio.Task[None], Opened] = {}
         self._opening: asyncio.Task[Opened] | None = None
+        self._upgrading: asyncio.Task[None] | None = None
+        self._look_at = clock.monotonic() + _LOOK_SECONDS
         self._failures = 0
         self._pause_until = 0.0
         self._last_error: LehrError | None = None
+        self._secrets: dict[bytes, SecretValue] = {}
         self._closed = False
 
     @property
     def process(self) -> PluginProcess | None:
         """That of a managed plugin which runs."""
-        return self._opened.process if self._opened is not None and self._opened.alive else None
+        return self._current.process if self._current is not None and self._current.alive else None
 
     async def describe(self) -> m.DescribeResponse:
         """The plugin's description, which opens it if necessary.
@@ -109,41 +169,67 @@ class Connection:
         Raises:
             LehrError: it cannot be opened.
         """
-        await self._ready()
+        await self.ready()
         assert self.description is not None
         return self.description
 
-    async def call(self, method: Method, request: Any, seconds: float) -> Any:
-        """As `Channel.call`."""
-        opened = await self._ready()
+    def hide(self, secrets: Iterable[SecretValue]) -> None:
+        """Hide these secrets from now on in what the plugin prints."""
+        known = len(self._secrets)
+        self._secrets |= {value.content(): value for value in secrets}
+        if len(self._secrets) > known and (process := self.process) is not None:
+            process.hidden = process.hidden.and_of(self._secrets.values())
+
+    async def call(self, method: Method, request: Any, seconds: float, of: Opened | None = None) -> Any:
+        """As `Channel.call`, of the current plugin or of one that was opened before."""
+        opened = of or await self.ready()
         try:
-            return await opened.channel.call(method, request, seconds)
+            with opened.busy():
+                return await opened.channel.call(method, request, seconds)
         except TransientError as error:
             raise await self._explained(opened, error) from None
 
+    async def call_all(self, method: Method, request: Any, seconds: float) -> list[Any]:
+        """The answers of the current plugin, and of those before it whose last calls are under way."""
+        current = await self.ready()
+        retiring = [item for item in self._retiring.values() if item.alive]
+        return [await self.call(method, request, seconds, of) for of in (current, *retiring)]
+
     async def stream(
-        self, method: Method, request: Any, seconds: float | None = None
+        self, method: Method, request: Any, seconds: float | None = None, of: Opened | None = None
     ) -> AsyncGenerator[Any, None]:
         """As `Channel.stream`."""
-        opened = await self._ready()
+        opened = of or await self.ready()
         try:
-            async with contextlib.aclosing(opened.channel.stream(method, request, seconds)) as answers:
-                async for answer in answers:
-                    yield answer
+            with opened.busy():
+                async with contextlib.aclosing(opened.channel.stream(method, request, seconds)) as answers:
+                    async for answer in answers:
+                        yield answer
         except TransientError as error:
             raise await self._explained(opened, error) from None
 
     async def close(self) -> None:
         """End the connection; a managed plugin gets time to end what is under way."""
         self._closed = True
-        if self._opening is not None:
-            self._opening.cancel()
-            await asyncio.gather(self._opening, return_exceptions=True)
-        await self._drop(_DRAIN_SECONDS)
+        for task in (self._opening, self._upgrading):
+            if task is not None:
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+        for retiring in tuple(self._retiring):
+            retiring.cancel()
+        await asyncio.gather(
+            self._drop(_DRAIN_SECONDS), *(item.close(_DRAIN_SECONDS) for item in self._retiring.values())
+        )
 
-    async def _ready(self) -> Opened:
-        if self._opened is not None and self._opened.alive:
-            return self._opened
+    async def ready(self) -> Opened:
+        """The current plugin.
+
+        Raises:
+            LehrError: it cannot be opened.
+        """
+        if self._current is not None and self._current.alive:
+            self._look_for_upgrade()
+            return self._current
         if self._opening is None:
             self._require_pause_over()
             self._opening = asyncio.ensure_future(self._reopened())
@@ -157,29 +243,36 @@ class Connection:
             task.exception()  # each caller has it, if there is one left
 
     def _require_pause_over(self) -> None:
-        left = self._pause_until - self._clock.monotonic()
         if self._closed:
             raise TransientError(f"the plugin {self.name} is closed", code="PLG125")
-        if left > 0 and self._last_error is not None:
+        if self._pause_until > self._clock.monotonic() and self._last_error is not None:
             raise self._last_error.with_traceback(None)
 
     async def _reopened(self) -> Opened:
         await self._drop(0.0)
+        self._current = await self._new()
+        return self._current
+
+    async def _new(self) -> Opened:
+        """A plugin that was described and accepted."""
         try:
-            opened = await self._open()
+            opened = await self._opener.open()
             try:
-                self.description = await opened.channel.call(DESCRIBE, m.DescribeRequest(), _DESCRIBE_SECONDS)
-                if self.description.HasField("trouble"):
-                    raise error_of(self.description.trouble, str)
-                self._accept(self.description)
+                found = await opened.channel.call(DESCRIBE, m.DescribeRequest(), _DESCRIBE_SECONDS)
+                if found.HasField("trouble"):
+                    raise error_of(found.trouble, str)
+                self._accept(found)
             except BaseException:
                 await opened.close(0.0)
                 raise
         except (TransientError, StalledError, WaitingError) as error:
             self._failed(error)
             raise
-        self._failures, self._opened = 0, opened
-        log.info("plugin ready", plugin=self.name, version=self.description.version)
+        self._failures, self.description = 0, found
+        if opened.process is not None and self._secrets:
+            opened.process.hidden = opened.process.hidden.and_of(self._secrets.values())
+        log.info("plugin ready", plugin=self.name, version=found.version)
+        self._observer.opened(found, opened.process)
         return opened
 
     def _failed(self, error: LehrError) -> None:
@@ -187,9 +280,36 @@ class Connection:
         pause = delay(self._failures, self._jitter(), longest=_LONGEST_PAUSE)
         self._pause_until, self._last_error = self._clock.monotonic() + pause, error
         log.info("plugin not available", plugin=self.name, error=str(error), retry_in=f"{pause:.0f} s")
+        self._observer.failed(error)
+
+    def _look_for_upgrade(self) -> None:
+        if self._upgrading is None and self._clock.monotonic() >= self._look_at:
+            self._upgrading = asyncio.ensure_future(self._upgraded())
+            self._upgrading.add_done_callback(self._upgrading_ended)
+
+    def _upgrading_ended(self, task: asyncio.Task[None]) -> None:
+        self._upgrading = None
+        self._look_at = self._clock.monotonic() + _LOOK_SECONDS
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.warning("plugin not upgraded; the old one continues", plugin=self.name, error=str(error))
+
+    async def _upgraded(self) -> None:
+        """If its program was replaced, open the new one; the old one continues if that fails."""
+        if not await self._opener.changed():
+            return
+        new = await self._new()
+        old, self._current = self._current, new
+        if old is not None:
+            retiring = asyncio.ensure_future(self._retired(old))
+            self._retiring[retiring] = old
+            retiring.add_done_callback(lambda task: self._retiring.pop(task, None))
+
+    async def _retired(self, old: Opened) -> None:
+        await old.idle()
+        await old.close(_DRAIN_SECONDS)
 
     async def _drop(self, grace: float) -> None:
-        opened, self._opened = self._opened, None
+        opened, self._current = self._current, None
         if opened is not None:
             await opened.close(grace)
 
@@ -201,15 +321,14 @@ class Connection:
             await self._forget(opened, error)
             if opened.process is not None:
                 how = await _end_of(opened.process)
-                return TransientError(
-                    f"the plugin {self.name} has ended", code="PLG126", why=how, fix="see its log"
-                )
+                what = f"the plugin {self.name} has ended"
+                return TransientError(what, code="PLG126", why=how, fix="see its log")
         return error
 
     async def _forget(self, opened: Opened, error: TransientError) -> None:
         """Open a new one for the next call."""
-        if self._opened is opened:
-            self._opened = None
+        if self._current is opened:
+            self._current = None
             self._failed(error)
             await opened.channel.close()
             if opened.process is not None and isinstance(error, SilentError):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -48,6 +48,11 @@ class CarriedIntent:
         self._references: dict[str, Secret] = {}
         self._values: list[SecretValue] = []
         self._asked: set[tuple[str, ...]] = set()
+
+    @property
+    def secrets(self) -> Sequence[SecretValue]:
+        """The secrets that the plugin has been given."""
+        return self._values
 
     @property
     def hidden(self) -> Hidden:

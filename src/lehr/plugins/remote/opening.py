@@ -2,34 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
-from lehr.base.errors import LehrError
+from lehr.base.errors import StalledError
 from lehr.plugins.handshake import Handshake
 from lehr.plugins.plugin_process import PluginProcesses, Program
 from lehr.plugins.remote.channel import Channel, Tls
 from lehr.plugins.remote.connection import Opened
+from lehr.sdk.secrets import Hidden, SecretValue
 
 HANDSHAKE = Handshake("LEHR_PLUGIN_COOKIE", "6c656872", (1,))
 
 _START_SECONDS = 30.0
 
 
-class Managed(NamedTuple):
+class Start(NamedTuple):
+    """A program, and the secrets in its environment."""
+
+    program: Program
+    secrets: tuple[SecretValue, ...] = ()
+
+
+class Managed:
     """Starts a program for each connection.
 
-    Attributes:
+    Args:
+        start: reads the program's environment, which may hold secrets.
         log: gets each line that it prints.
     """
 
-    processes: PluginProcesses
-    program: Program
-    log: Callable[[str], None]
+    def __init__(
+        self, processes: PluginProcesses, start: Callable[[], Awaitable[Start]], log: Callable[[str], None]
+    ) -> None:
+        self._processes = processes
+        self._start = start
+        self._log = log
+        self._identity: object = None
 
-    async def __call__(self) -> Opened:
-        process = await self.processes.start(self.program, HANDSHAKE, seconds=_START_SECONDS, log=self.log)
+    async def open(self) -> Opened:
+        start = await self._start()
+        self._identity = await self._processes.identity(start.program)
+        process = await self._processes.start(
+            start.program, HANDSHAKE, seconds=_START_SECONDS, log=self._log, hidden=Hidden(start.secrets)
+        )
         return Opened(Channel(process.address), process)
+
+    async def changed(self) -> bool:
+        """Whether the program's file was replaced."""
+        start = await self._start()
+        return await self._processes.identity(start.program) != self._identity
 
 
 class Attached(NamedTuple):
@@ -41,14 +63,18 @@ class Attached(NamedTuple):
     """
 
     address: str
-    tls: Callable[[], Tls] | None = None
+    tls: Callable[[], Awaitable[Tls]] | None = None
 
-    async def __call__(self) -> Opened:
+    async def open(self) -> Opened:
         if self.tls is None and not self.address.startswith("unix:"):
-            raise LehrError(
+            raise StalledError(
                 f"the plugin at {self.address} needs TLS",
                 code="PLG127",
                 why="others could read what is sent over the network, and answer in its place",
                 fix="configure `tls`, or use a Unix socket",
             )
-        return Opened(Channel(self.address, self.tls() if self.tls is not None else None))
+        return Opened(Channel(self.address, await self.tls() if self.tls is not None else None))
+
+    async def changed(self) -> bool:
+        """Never: its owner replaces it."""
+        return False

@@ -17,7 +17,7 @@ from lehr.model.operation import Operation, Outcome, Progress, Result
 from lehr.model.outputs import OutputNames
 from lehr.plugins.remote import messages as m
 from lehr.plugins.remote.channel import CANCEL, DIFF, DISCOVER, PUSH, STATUS, WATCH
-from lehr.plugins.remote.connection import Connection
+from lehr.plugins.remote.connection import Connection, Opened
 from lehr.plugins.remote.intent import CarriedIntent
 from lehr.plugins.remote.wire import (
     GarbageError,
@@ -103,33 +103,37 @@ class RemotePlugin(AssetPlugin):
                 if isinstance(found, Diff):
                     return found
                 await carried.add(found)
+                self.connection.hide(carried.secrets)
                 request.intent.CopyFrom(carried.message)
 
     async def push(self, target: Target, read: Reader, push: Push) -> Outcome:
         """Start it, report its progress, and cancel it if this call is cancelled."""
-        await self.connection.describe()
+        opened = await self.connection.ready()
         carried, operation = self._carried(target, read), operation_message(push.operation)
-        watching = asyncio.ensure_future(self._cancel_when_superseded(push, operation))
+        watching = asyncio.ensure_future(self._cancel_when_superseded(push, operation, opened))
         try:
             with self._blamed():
                 while True:
                     request = m.PushRequest(
                         target=target_message(target), intent=carried.message, operation=operation
                     )
-                    ended = await self._pushed(request, push, carried)
+                    ended = await self._pushed(request, push, carried, opened)
                     if isinstance(ended, Outcome):
                         return ended
                     await carried.add(ended)
+                    self.connection.hide(carried.secrets)
         except asyncio.CancelledError:
-            await self._cancel(operation, m.CancelRequest.REASON_TIMEOUT)
+            await self._cancel(operation, m.CancelRequest.REASON_TIMEOUT, opened)
             raise
         finally:
             watching.cancel()
 
     async def status(self, operation: Operation) -> Progress:
-        """As the plugin reports it."""
+        """As the plugin reports it, and those of former versions that still have calls under way."""
         request = m.StatusRequest(operation=operation_message(operation))
-        return progress_of(await self.connection.call(STATUS, request, _STATUS_SECONDS))
+        states = await self.connection.call_all(STATUS, request, _STATUS_SECONDS)
+        ended = all(progress_of(state) is Progress.ENDED for state in states)
+        return Progress.ENDED if ended else Progress.RUNNING
 
     async def watch(self) -> AsyncIterator[AssetKey]:
         """Keys of the assets that the plugin names, or of all that it has seen if it cannot name them."""
@@ -179,10 +183,12 @@ class RemotePlugin(AssetPlugin):
         carried.begin(target.id)
         return carried
 
-    async def _pushed(self, request: m.PushRequest, push: Push, carried: CarriedIntent) -> Outcome | m.Need:
+    async def _pushed(
+        self, request: m.PushRequest, push: Push, carried: CarriedIntent, opened: Opened
+    ) -> Outcome | m.Need:
         shown = carried.hidden.shown
         try:
-            async with contextlib.aclosing(self.connection.stream(PUSH, request)) as events:
+            async with contextlib.aclosing(self.connection.stream(PUSH, request, of=opened)) as events:
                 async for event in events:
                     match event.WhichOneof("event"):
                         case "progress":
@@ -201,15 +207,15 @@ class RemotePlugin(AssetPlugin):
             Result.UNKNOWN, f"the plugin {self.connection.name} has ended a push without an outcome"
         )
 
-    async def _cancel_when_superseded(self, push: Push, operation: m.Operation) -> None:
+    async def _cancel_when_superseded(self, push: Push, operation: m.Operation, opened: Opened) -> None:
         while not push.superseded:
             await self._clock.sleep(_SUPERSEDED_SECONDS)
-        await self._cancel(operation, m.CancelRequest.REASON_SUPERSEDED)
+        await self._cancel(operation, m.CancelRequest.REASON_SUPERSEDED, opened)
 
-    async def _cancel(self, operation: m.Operation, reason: m.CancelRequest.Reason) -> None:
+    async def _cancel(self, operation: m.Operation, reason: m.CancelRequest.Reason, opened: Opened) -> None:
         request = m.CancelRequest(operation=operation, reason=reason)
         with contextlib.suppress(LehrError):  # its outcome is unknown in any case
-            await self.connection.call(CANCEL, request, _CANCEL_SECONDS)
+            await self.connection.call(CANCEL, request, _CANCEL_SECONDS, opened)
 
     @contextlib.contextmanager
     def _blamed(self) -> Any:

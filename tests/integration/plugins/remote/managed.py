@@ -15,7 +15,7 @@ from lehr.base.clock import SystemClock
 from lehr.plugins.plugin_process import PluginProcesses, Program
 from lehr.plugins.remote import messages as m
 from lehr.plugins.remote.connection import Connection
-from lehr.plugins.remote.opening import Managed
+from lehr.plugins.remote.opening import Managed, Start
 from lehr.plugins.remote.plugin import RemotePlugin
 from lehr.sdk.secrets import Secrets
 
@@ -31,18 +31,15 @@ def connection(
 ) -> Connection:
     """To a plugin in Python."""
     paths = os.pathsep.join(path for path in sys.path if path)
-    opener = Managed(
-        PluginProcesses(Inline(), SystemClock()),
-        Program(
-            (sys.executable, str(HERE / program), *arguments), {"PYTHONPATH": paths, **(environment or {})}
-        ),
-        log.append,
+    command = Program(
+        (sys.executable, str(HERE / program), *arguments), {"PYTHONPATH": paths, **(environment or {})}
     )
-    return Connection(program, opener, SystemClock(), _accept, lambda: 0.0, description)
 
+    async def start() -> Start:
+        return Start(command)
 
-def _accept(description: m.DescribeResponse) -> None:
-    pass
+    opener = Managed(PluginProcesses(Inline(), SystemClock()), start, log.append)
+    return Connection(program, opener, SystemClock(), description=description)
 
 
 def line_plugin(log: list[str], secrets: Secrets | None = None) -> RemotePlugin:

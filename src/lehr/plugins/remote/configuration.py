@@ -1,0 +1,87 @@
+"""The file that configures plugins of other processes. It belongs to the deployment, since it names programs.
+
+Whoever may change intent must not be able to run any program on this machine: intent only declares assets.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from typing import Annotated
+
+import msgspec
+
+from lehr.model.secret import Secret
+
+_NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
+_DIGEST = re.compile(r"[0-9a-fA-F]{64}")
+
+
+class TlsFiles(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Files for mutual TLS, in PEM.
+
+    Attributes:
+        authority: certificates that must have signed that of the plugin.
+        certificate, key: those of Lehr.
+        name: the name that the plugin's certificate must have.
+    """
+
+    authority: str
+    certificate: str
+    key: str
+    name: str
+
+
+class PluginDefinition(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A plugin in a process of its own.
+
+    Attributes:
+        types: types of assets that it serves; it may not serve others.
+        command: program and arguments; Lehr starts it, and again when it has ended.
+        sha256: digest that the program's file must have.
+        directory: where the program runs; relative paths are relative to the base directory.
+        environment: variables in addition to `PATH`, `HOME` and `LANG`.
+        address: `unix:PATH` or `HOST:PORT` of a plugin with a life cycle of its own, instead of `command`.
+        tls: for `HOST:PORT`.
+    """
+
+    types: Annotated[tuple[str, ...], msgspec.Meta(min_length=1)]
+    command: tuple[str, ...] = ()
+    sha256: str = ""
+    directory: str = "."
+    environment: dict[str, str | Secret] = {}
+    address: str = ""
+    tls: TlsFiles | None = None
+
+    def __post_init__(self) -> None:
+        if problems := list(_problems(self)):
+            raise ValueError("; ".join(problems))
+
+
+class PluginConfiguration(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """All plugins, by name."""
+
+    plugins: dict[str, PluginDefinition]
+
+    def __post_init__(self) -> None:
+        for name in self.plugins:
+            if not _NAME.fullmatch(name):
+                raise ValueError(f"{name!r} is not a name: use lower-case letters, digits and inner hyphens")
+        served = Counter(type for plugin in self.plugins.values() for type in plugin.types)
+        if twice := sorted(type for type, number in served.items() if number > 1):
+            raise ValueError(f"{', '.join(twice)} is served by several plugins")
+
+
+def _problems(plugin: PluginDefinition) -> Iterator[str]:
+    if bool(plugin.command) == bool(plugin.address):
+        yield "exactly one of `command` and `address` must be given"
+    if plugin.sha256 and not _DIGEST.fullmatch(plugin.sha256):
+        yield "`sha256` must have 64 hexadecimal digits"
+    if plugin.address:
+        if plugin.sha256 or plugin.environment:
+            yield "`sha256` and `environment` belong to `command`"
+        if plugin.address.startswith("unix:") == (plugin.tls is not None):
+            yield "`tls` must be given for HOST:PORT, and only there"
+    elif plugin.tls is not None:
+        yield "`tls` belongs to `address`"

@@ -1,0 +1,129 @@
+"""What is kept of a plugin in the state folder: its description, its state for people, and its log.
+
+Nothing depends on these files: they are hints for the next process, and for `lehr plugin list` and `logs`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections import deque
+from pathlib import Path
+
+import msgspec
+from google.protobuf.message import DecodeError
+
+from lehr.base.blocking import Background
+from lehr.base.clock import Clock, iso
+from lehr.plugins.remote import messages as m
+
+FOLDER = "plugins"
+
+_MOST_LOG = 10_000_000
+_MOST_WAITING = 1000
+
+
+class PluginRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """The state of a plugin.
+
+    Attributes:
+        version: as it has described itself.
+        pid: of a managed one that runs.
+        since: wall-clock seconds since when it is in this state.
+        starts: how often this `lehr run` has opened it.
+        error: why it is not available; empty if it is.
+    """
+
+    name: str
+    types: tuple[str, ...]
+    version: str = ""
+    pid: int | None = None
+    address: str = ""
+    since: float = 0.0
+    starts: int = 0
+    error: str = ""
+
+
+class PluginFiles:
+    """The files of one plugin, written in a thread of their own.
+
+    Args:
+        folder: in the state folder; made when it is needed.
+    """
+
+    def __init__(self, folder: Path, name: str, clock: Clock) -> None:
+        self._folder = folder
+        self._name = name
+        self._clock = clock
+        self._lines: deque[str] = deque(maxlen=_MOST_WAITING)
+        self._files: dict[str, bytes] = {}
+        self._writing = Background(f"files of the plugin {name}", self._write)
+
+    def description(self) -> m.DescribeResponse | None:
+        """The last that was kept."""
+        try:
+            return m.DescribeResponse.FromString(self._path("description").read_bytes())
+        except (OSError, DecodeError):
+            return None
+
+    def keep(self, description: m.DescribeResponse) -> None:
+        """Keep `description` for the next process."""
+        self._later("description", description.SerializeToString())
+
+    def record(self, record: PluginRecord) -> None:
+        """Keep `record` for people."""
+        self._later("json", msgspec.json.encode(record))
+
+    def log(self, line: str) -> None:
+        """Add a line that the plugin has printed. Of very many at once, the oldest are lost."""
+        self._lines.append(f"{iso(self._clock.now())} {line}\n")
+        self._writing.ask()
+
+    def close(self) -> None:
+        """Wait until everything is written; the plugin no longer runs."""
+        self._writing.close()
+        self._write()
+        self._path("json").unlink(missing_ok=True)
+
+    def _later(self, ending: str, content: bytes) -> None:
+        self._files[ending] = content
+        self._writing.ask()
+
+    def _path(self, ending: str) -> Path:
+        return self._folder / f"{self._name}.{ending}"
+
+    def _write(self) -> None:
+        with contextlib.suppress(OSError):  # a full disk must not end a plugin
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            while self._files or self._lines:
+                self._write_lines()
+                self._write_files()
+
+    def _write_files(self) -> None:
+        while self._files:
+            ending, content = self._files.popitem()
+            new = self._path(f"{ending}.new")
+            new.write_bytes(content)
+            os.replace(new, self._path(ending))
+
+    def _write_lines(self) -> None:
+        path = self._path("log")
+        with open(path, "a", encoding="utf-8", opener=_private) as file:
+            while self._lines:
+                file.write(self._lines.popleft())
+            size = file.tell()
+        if size > _MOST_LOG:
+            os.replace(path, self._path("log.1"))
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
+def records(state: Path) -> list[PluginRecord]:
+    """The plugins of the `lehr run` that uses the state folder `state`, by name."""
+    found = []
+    for path in sorted((state / FOLDER).glob("*.json")):
+        with contextlib.suppress(OSError, msgspec.MsgspecError):
+            found.append(msgspec.json.decode(path.read_bytes(), type=PluginRecord))
+    return found
