@@ -32,7 +32,13 @@ def deployment_of(
     wiring.require_location(location)
     folder = Path(location).expanduser()
     base = folder.absolute() if _is_work_tree(folder) else Path.cwd()
-    return Deployment(location=location, state=workspace_state(base, state), base=base, kind=kind)
+    return Deployment(
+        location=location,
+        state=workspace_state(base, state),
+        base=base,
+        kind=kind,
+        plugins=wiring.plugins_file(),
+    )
 
 
 def _is_work_tree(folder: Path) -> bool:

@@ -90,7 +90,7 @@ SECTIONS: Mapping[str, Mapping[str, Lazy]] = {
         "secret": Lazy("lehr.cli.secret:secret", "Encrypt, edit and rotate secrets; generate keys."),
     },
     "Write and run plugins": {
-        "plugin": Lazy("lehr.cli.plugin:plugin", "Test plugins that run in processes of their own."),
+        "plugin": Lazy("lehr.cli.plugin:plugin", "Write, test and list plugins in processes of their own."),
     },
     "Manage the state": {
         "state": Lazy("lehr.cli.state:state", "Show or move the state folder."),

@@ -170,6 +170,7 @@ async def _planner_with(
         )
         plugins = wiring.plugins(deployment)
         try:
+            await wiring.described(plugins)
             yield Planner(runtime, candidate, plugins, wiring.checks())
         finally:
             await ending

@@ -15,6 +15,7 @@ from lehr.cli.command import command
 from lehr.cli.complete import complete_folder_or_selector, complete_selector
 from lehr.cli.formatting import duration
 from lehr.cli.metrics_file import metrics_option
+from lehr.cli.plugins_file import plugins_option
 from lehr.cli.run_log import Form, configure_logs, errors_logged, log_options
 from lehr.cli.selected_workspace import is_selector, location_and_selector
 from lehr.cli.serve import public_read_option, server_name_option
@@ -96,6 +97,7 @@ def _named_urls(_ctx: click.Context, _option: click.Parameter, given: tuple[str,
     help="File with the webhook secret of the git server. Requires --listen. Defaults to LEHR_HOOK_SECRET.",
 )
 @metrics_option
+@plugins_option
 @click.option(
     "--selection",
     "selections",
@@ -145,6 +147,7 @@ def run(
     public_read: bool,
     hook_secret: Path | None,
     metrics: Path | None,
+    plugins_file: Path | None,
     selections: dict[str, str],
     selection_tokens: tuple[str, ...],
     retain_seconds: float,
@@ -201,6 +204,7 @@ def run(
         poll=poll,
         signed_by=signed_by,
         metrics=metrics,
+        plugins=plugins_file and plugins_file.absolute(),
         selections=selections,
         selection_tokens=_token_files(selection_tokens, selections),
         exact=once,

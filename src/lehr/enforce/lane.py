@@ -32,7 +32,7 @@ from lehr.model.diff import NO_DIFF, Diff, Target
 from lehr.model.handle import excess
 from lehr.model.operation import DONE, Operation, Outcome, Progress, Result
 from lehr.model.outputs import NO_OUTPUTS, OutputNames, problem_with
-from lehr.sdk.plugin import AssetPlugin, Push
+from lehr.sdk.plugin import AssetPlugin, Push, Traits
 from lehr.validate.secrets import known_secret, secrets_in
 
 log = Log()
@@ -75,8 +75,7 @@ class Lane(Generic[T]):
                 next turn waits a little for the task that it returns, if any.
         """
         self.plugin = plugin
-        self.traits = plugin.traits
-        self._name = f"plugin {type(plugin).__module__}.{type(plugin).__qualname__}"
+        self._name = f"plugin {plugin.name}"
         self.budget = RetryBudget()
         self._clock = clock
         self._turn = turn
@@ -94,6 +93,11 @@ class Lane(Generic[T]):
         self._stopped = False
         # Turns also wait for checks and commits, so more of them than diffs may be under way.
         self._most_workers = max(self.traits.turns, self.traits.pushes) * 2
+
+    @property
+    def traits(self) -> Traits:
+        """As the plugin has them now: one in another process may have been replaced."""
+        return self.plugin.traits
 
     def add(self, item: T, *, urgent: bool) -> None:
         """Queue a turn."""

@@ -223,6 +223,11 @@ class AssetPlugin(ABC):
     outputs: ClassVar[Mapping[str, OutputNames]] = {}
     """By type, the outputs that its diffs may have; any others are refused."""
 
+    @property
+    def name(self) -> str:
+        """Its name in messages."""
+        return f"{type(self).__module__}.{type(self).__qualname__}"
+
     @abstractmethod
     async def diff(self, target: Target, read: Reader) -> Diff:
         """Compare intent with production. Read-only, repeatable."""

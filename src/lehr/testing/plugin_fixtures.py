@@ -12,6 +12,7 @@ import subprocess
 import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any
 
 import msgspec
@@ -118,26 +119,13 @@ class PluginUnderTest:
         self._arguments = tuple(arguments)
         self._fixtures = fixtures
 
-    async def describe(self) -> m.DescribeResponse:
-        """The plugin's description.
-
-        Raises:
-            LehrError: it cannot be started, or does not describe itself.
-        """
-        with tempfile.TemporaryDirectory() as folder:
-            connection = self._connection(Path(folder), [], None)
-            try:
-                return await connection.describe()
-            finally:
-                await connection.close()
-
     async def results(self, rules: Sequence[Rule]) -> AsyncIterator[Result]:
         """The result of each rule.
 
         Raises:
             LehrError: the plugin cannot be described, or does not serve the type of the fixtures.
         """
-        description = await self.describe()
+        description = await description_of(self._arguments, self._fixtures.environment)
         served = [item.name for item in description.types]
         if self._fixtures.asset.type not in served:
             raise LehrError(
@@ -190,15 +178,41 @@ class PluginUnderTest:
             clock=clock,
         )
 
-    def _connection(self, folder: Path, log: list[str], description: m.DescribeResponse | None) -> Connection:
+    def _connection(self, folder: Path, log: list[str], description: m.DescribeResponse) -> Connection:
         environment = _placed(self._fixtures.environment, folder) | {PRODUCTION: str(folder)}
-        program = Program(self._arguments, environment, os.getcwd())
+        return _connection(self._arguments, environment, log.append, description)
 
-        async def start() -> Start:
-            return Start(program)
 
-        opener = Managed(PluginProcesses(Inline(), SystemClock()), start, log.append)
-        return Connection(self._arguments[0], opener, SystemClock(), description=description)
+async def description_of(
+    arguments: Sequence[str], environment: Mapping[str, str] = MappingProxyType({})
+) -> m.DescribeResponse:
+    """The description of a plugin's program.
+
+    Raises:
+        LehrError: it cannot be started, or does not describe itself.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        placed = _placed(environment, Path(folder)) | {PRODUCTION: folder}
+        connection = _connection(arguments, placed, lambda line: None)
+        try:
+            return await connection.describe()
+        finally:
+            await connection.close()
+
+
+def _connection(
+    arguments: Sequence[str],
+    environment: Mapping[str, str],
+    log: Callable[[str], None],
+    description: m.DescribeResponse | None = None,
+) -> Connection:
+    program = Program(tuple(arguments), environment, os.getcwd())
+
+    async def start() -> Start:
+        return Start(program)
+
+    opener = Managed(PluginProcesses(Inline(), SystemClock()), start, log)
+    return Connection(arguments[0], opener, SystemClock(), description=description)
 
 
 def rules_named(names: Sequence[str]) -> list[Rule]:

@@ -6,6 +6,7 @@
 | `installed` | types, plugins, checks and secrets, with those of installed packages |
 | `terraform` | the plugin of Terraform providers, whose protocol is an extra |
 | `metrics` | looks at the sources of metrics that the deployment configures |
+| `remote_plugins` | plugins of other processes that the deployment configures |
 | `selection_services` | target selections of installed packages, and those at addresses |
 | `stores`, `sources` | the store, registers of claims, and what a server knows besides; the source |
 | `dry_runs` | dry turns, for a command or a server |
@@ -25,7 +26,7 @@ Third parties add theirs with entry points, which `pip install` registers:
 Imports are inside the functions, because commands that only read must not pay for them.
 """
 
-from lehr.wiring.deployment import MEMO_FILE, STATE_FILE, Deployment
+from lehr.wiring.deployment import MEMO_FILE, STATE_FILE, Deployment, plugins_file
 from lehr.wiring.dry_runs import dry_turns, recorded_deployment
 from lehr.wiring.installed import (
     calendars,
@@ -41,6 +42,7 @@ from lehr.wiring.installed import (
 )
 from lehr.wiring.metrics import looks
 from lehr.wiring.plane import generation, look_up, parts
+from lehr.wiring.remote_plugins import described
 from lehr.wiring.sources import past, primary_source, require_location, source
 from lehr.wiring.stores import (
     claim_registers,
@@ -61,6 +63,7 @@ __all__ = [
     "checks",
     "claim_registers",
     "claims_to_look_at",
+    "described",
     "dry_turns",
     "empty_store",
     "generation",
@@ -73,6 +76,7 @@ __all__ = [
     "parts",
     "past",
     "plugins",
+    "plugins_file",
     "primary_source",
     "program_logs",
     "recorded_deployment",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Literal
 
@@ -11,6 +12,12 @@ from lehr.model.selector import Selector
 
 STATE_FILE = "state.sqlite"
 MEMO_FILE = "generate/memo.sqlite"
+
+
+def plugins_file() -> Path | None:
+    """The file of plugins that the environment names, for all commands; None for none."""
+    named = os.environ.get("LEHR_PLUGINS")
+    return Path(named).absolute() if named else None
 
 
 class Deployment(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,6 +37,7 @@ class Deployment(msgspec.Struct, frozen=True, kw_only=True):
         metrics: file that configures sources of metrics; None for none. It refers to credentials.
         selections: addresses of target selections, by the names that policies use.
         selection_tokens: files of the tokens for some of these, by the same names.
+        plugins: file that configures plugins of other processes; None for none. It names programs.
         retain, retain_seconds: newest incarnations, and age of what a run does not prune; 0 seconds to prune
             nothing.
     """
@@ -46,6 +54,7 @@ class Deployment(msgspec.Struct, frozen=True, kw_only=True):
     metrics: Path | None = None
     selections: dict[str, str] = {}
     selection_tokens: dict[str, Path] = {}
+    plugins: Path | None = None
     retain: int = 1000
     retain_seconds: float = 90 * 86_400.0
     exact: bool = False

@@ -8,9 +8,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lehr.wiring.deployment import Deployment
+from lehr.wiring.deployment import Deployment, plugins_file
 from lehr.wiring.installed import calendars, checks, plugins
 from lehr.wiring.metrics import looks
+from lehr.wiring.remote_plugins import described
 from lehr.wiring.stores import registry_of
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ async def dry_turns(reading: Reading, deployment: Deployment) -> AsyncIterator[D
         found = plugins(deployment)
         for plugin in found:
             opened.push_async_callback(_close, plugin.close)
+        await described(found)
         runtime = Runtime(partition, store, registry, clock, Chance(), Inline(), None, metrics)
         yield DryTurns(reading, runtime, found, checks(), rollouts)
 
@@ -76,7 +78,7 @@ def recorded_deployment(state: Path, metrics: Path | None = None) -> Deployment 
     if record is None or not record.path.is_dir():
         return None
     base = record.path
-    return Deployment(location=str(base), state=state, base=base, metrics=metrics)
+    return Deployment(location=str(base), state=state, base=base, metrics=metrics, plugins=plugins_file())
 
 
 def _require_few_abandoned() -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from lehr.wiring.deployment import Deployment
+from lehr.wiring.remote_plugins import remote_plugins
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -118,6 +119,7 @@ def plugins(deployment: Deployment) -> list[AssetPlugin]:
         ),
     ]
     known.extend(_installed_plugins(deployment, {name for plugin in known for name in plugin.types}))
+    known.extend(remote_plugins(deployment, {name for plugin in known for name in plugin.types}))
     return known
 
 

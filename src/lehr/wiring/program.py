@@ -26,6 +26,7 @@ from lehr.wiring.deployment import Deployment
 from lehr.wiring.dry_runs import DryRunsHere
 from lehr.wiring.new_state import prepare
 from lehr.wiring.plane import parts
+from lehr.wiring.remote_plugins import described
 from lehr.wiring.sources import interrupt_sources
 from lehr.wiring.stores import installation, open_store
 
@@ -83,6 +84,7 @@ async def control_plane(
         made_of = parts(deployment, store_address)
         try:
             partition = await unless(partition_of(made_of))
+            await unless(described(made_of.plugins))
             write_record(deployment.state, deployment.base, str(partition))
             yield ControlPlane(made_of, partition), made_of
         finally:

@@ -10,14 +10,22 @@ from lehr.cli.lazy import Lazy, LazyGroup
 @click.command(
     cls=LazyGroup,
     sections={
-        "Authors": {
+        "Write": {
             "test": Lazy("lehr.cli.plugin.test:test", "Hold a plugin to the rules of asset plugins."),
+            "types": Lazy("lehr.cli.plugin.types:types", "Print declarations of a plugin's types."),
+        },
+        "Run": {
+            "list": Lazy("lehr.cli.plugin.list:list_", "List the plugins of the active `lehr run`."),
+            "logs": Lazy("lehr.cli.plugin.logs:logs", "Show what a plugin prints."),
         },
     },
 )
 def plugin() -> None:
-    """Write, test and look after plugins in processes of their own, in any language.
+    """Write, test and look after plugins that run in processes of their own, in any language.
 
     Examples:
-        lehr plugin test ./routes --fixtures tests/fixtures
+        lehr plugin test ./routes --fixtures fixtures
+        lehr plugin types ./routes > types/routes.yaml
+        lehr run --plugins plugins.yaml
+        lehr plugin list
     """

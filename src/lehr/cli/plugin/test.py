@@ -51,7 +51,7 @@ def test(arguments: tuple[str, ...], folder: Path, names: tuple[str, ...], form:
     from lehr.testing.plugin_fixtures import PluginUnderTest, rules_named
 
     configure_logs()
-    plugin = PluginUnderTest(_program(arguments), _fixtures(folder))
+    plugin = PluginUnderTest(program_of(arguments), _fixtures(folder))
     results = asyncio.run(_results(plugin, rules_named(names), form))
     broken = [result for result in results if result.broken]
     if form == "json":
@@ -81,7 +81,7 @@ def _show(result: Result) -> None:
             click.echo(f"        | {line}")
 
 
-def _program(arguments: Sequence[str]) -> list[str]:
+def program_of(arguments: Sequence[str]) -> list[str]:
     """The command, whose program may be relative to this folder."""
     program = Path(arguments[0])
     return [

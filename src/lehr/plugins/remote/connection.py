@@ -102,6 +102,10 @@ class Observer(Protocol):
         """It is not available."""
         ...
 
+    def closed(self) -> None:
+        """It is not used any more."""
+        ...
+
 
 class Unobserved:
     """An `Observer` that ignores everything."""
@@ -112,12 +116,15 @@ class Unobserved:
     def failed(self, error: LehrError) -> None:
         pass
 
+    def closed(self) -> None:
+        pass
+
 
 class Connection:
     """Calls a plugin, which it opens when necessary: at most one attempt at a time, with pauses in between.
 
-    When the plugin's program was replaced, the new one is opened beside the old one, which ends once its calls
-    have ended.
+    When the plugin's program was replaced, the new one is opened beside the old one, which ends once its
+    calls have ended.
 
     Args:
         name: of the plugin, in messages.
@@ -220,6 +227,7 @@ class Connection:
         await asyncio.gather(
             self._drop(_DRAIN_SECONDS), *(item.close(_DRAIN_SECONDS) for item in self._retiring.values())
         )
+        self._observer.closed()
 
     async def ready(self) -> Opened:
         """The current plugin.

@@ -39,6 +39,7 @@ _CANCEL_SECONDS = 5.0
 _STATUS_SECONDS = 10.0
 _SUPERSEDED_SECONDS = 0.25
 _SILENCE_SECONDS = 90.0
+_NEXT_VERSION_SECONDS = 60.0
 
 
 class RemotePlugin(AssetPlugin):
@@ -61,6 +62,11 @@ class RemotePlugin(AssetPlugin):
         self._clock = clock
         self._secrets = secrets or NoSecrets()
         self._seen: set[AssetKey] = set()
+
+    @property
+    def name(self) -> str:
+        """As the deployment calls it."""
+        return self.connection.name
 
     @property
     def traits(self) -> Traits:  # type: ignore[override]
@@ -137,9 +143,8 @@ class RemotePlugin(AssetPlugin):
 
     async def watch(self) -> AsyncIterator[AssetKey]:
         """Keys of the assets that the plugin names, or of all that it has seen if it cannot name them."""
-        description = await self.connection.describe()
-        if not description.traits.watches:
-            return
+        while not (await self.connection.describe()).traits.watches:
+            await self._clock.sleep(_NEXT_VERSION_SECONDS)
         async with contextlib.aclosing(self.connection.stream(WATCH, m.WatchRequest())) as events:
             while True:
                 async with asyncio.timeout(_SILENCE_SECONDS):

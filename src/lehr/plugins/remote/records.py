@@ -9,12 +9,16 @@ import contextlib
 import os
 from collections import deque
 from pathlib import Path
+from typing import Any
 
 import msgspec
 from google.protobuf.message import DecodeError
+from msgspec.structs import replace
 
 from lehr.base.blocking import Background
 from lehr.base.clock import Clock, iso
+from lehr.base.errors import LehrError
+from lehr.plugins.plugin_process import PluginProcess
 from lehr.plugins.remote import messages as m
 
 FOLDER = "plugins"
@@ -28,6 +32,7 @@ class PluginRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         version: as it has described itself.
+        host: process id of the program that uses it.
         pid: of a managed one that runs.
         since: wall-clock seconds since when it is in this state.
         starts: how often this `lehr run` has opened it.
@@ -37,6 +42,7 @@ class PluginRecord(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     types: tuple[str, ...]
     version: str = ""
+    host: int = 0
     pid: int | None = None
     address: str = ""
     since: float = 0.0
@@ -72,7 +78,7 @@ class PluginFiles:
 
     def record(self, record: PluginRecord) -> None:
         """Keep `record` for people."""
-        self._later("json", msgspec.json.encode(record))
+        self._later(f"{os.getpid()}.json", msgspec.json.encode(record))
 
     def log(self, line: str) -> None:
         """Add a line that the plugin has printed. Of very many at once, the oldest are lost."""
@@ -83,7 +89,8 @@ class PluginFiles:
         """Wait until everything is written; the plugin no longer runs."""
         self._writing.close()
         self._write()
-        self._path("json").unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            self._path(f"{os.getpid()}.json").unlink(missing_ok=True)
 
     def _later(self, ending: str, content: bytes) -> None:
         self._files[ending] = content
@@ -120,10 +127,53 @@ def _private(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
 
 
+class Kept:
+    """Keeps what becomes of a plugin: an observer of its connection.
+
+    Args:
+        record: of the plugin before it was opened.
+    """
+
+    def __init__(self, files: PluginFiles, record: PluginRecord, clock: Clock) -> None:
+        self._files = files
+        self._record = record
+        self._clock = clock
+
+    def opened(self, description: m.DescribeResponse, process: PluginProcess | None) -> None:
+        """It is available."""
+        self._files.keep(description)
+        self._note(
+            version=description.version,
+            pid=None if process is None else process.pid,
+            starts=self._record.starts + 1,
+            error="",
+        )
+
+    def failed(self, error: LehrError) -> None:
+        """It is not available."""
+        self._note(pid=None, error=str(error))
+
+    def closed(self) -> None:
+        """It is not used any more."""
+        self._files.close()
+
+    def _note(self, **changed: Any) -> None:
+        self._record = replace(self._record, host=os.getpid(), since=self._clock.now(), **changed)
+        self._files.record(self._record)
+
+
 def records(state: Path) -> list[PluginRecord]:
-    """The plugins of the `lehr run` that uses the state folder `state`, by name."""
+    """The plugins of programs that run and use the state folder `state`, by name."""
     found = []
     for path in sorted((state / FOLDER).glob("*.json")):
         with contextlib.suppress(OSError, msgspec.MsgspecError):
-            found.append(msgspec.json.decode(path.read_bytes(), type=PluginRecord))
+            record = msgspec.json.decode(path.read_bytes(), type=PluginRecord)
+            os.kill(record.host, 0)
+            found.append(record)
     return found
+
+
+def log_paths(state: Path, name: str) -> list[Path]:
+    """The files of a plugin's log, the older first; none if it has printed nothing."""
+    folder = state / FOLDER
+    return [path for path in (folder / f"{name}.log.1", folder / f"{name}.log") if path.exists()]

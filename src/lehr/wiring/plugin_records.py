@@ -1,0 +1,24 @@
+"""Plugins of other processes, as they are known on this machine."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from lehr.plugins.remote.records import PluginRecord
+
+
+def plugin_records(state: Path) -> list[PluginRecord]:
+    """Those of the `lehr run` that uses a state folder."""
+    from lehr.plugins.remote.records import records
+
+    return records(state)
+
+
+def plugin_log(state: Path, name: str) -> list[Path]:
+    """The files of a plugin's log, the older first; none if it has printed nothing."""
+    from lehr.plugins.remote.records import log_paths
+
+    return log_paths(state, name)
