@@ -92,7 +92,6 @@ class Filter:
         heavy: it may be slow for each asset: it has macros, needs the library, or is long.
         unanswered: why it had no answer for some assets, which then do not match: the first reason, and
             how many they were.
-        work: approximate number of operations so far: the same for the same assets on any machine.
     """
 
     def __init__(self, text: str) -> None:
@@ -115,30 +114,10 @@ class Filter:
         self._within = max((_size(fold.goes_on) + _size(fold.step) for fold in folds), default=0)
         self._steps = [0]
         self._answer = _answer_of(compiled, self._steps)
-        self.work = 0
         self.unanswered: tuple[str, int] = ("", 0)
 
     def matches(self, asset: Kept) -> bool:
         """True if the condition holds for `asset`; False also if it has no answer."""
-        matches = self._matches(asset)
-        self.work += self._each + self._steps[0] * self._within
-        self._steps[0] = 0
-        return matches
-
-    def sift(self, assets: Sequence[Kept], most_work: int, enough: Callable[[], bool]) -> Sifted:
-        """Evaluate for `assets` until `most_work` operations are done or `enough` returns True."""
-        self.work, self.unanswered = 0, ("", 0)
-        matched = []
-        place = -1
-        for place, asset in enumerate(assets):
-            if self.matches(asset):
-                matched.append(place)
-            if self.work >= most_work or (self.heavy and enough()):
-                break
-        why, unanswered = self.unanswered
-        return Sifted(place + 1, tuple(matched), self.work, unanswered, why)
-
-    def _matches(self, asset: Kept) -> bool:
         try:
             answer = self._answer(asset)
         except (NoAnswerError, TookTooLongError) as error:
@@ -146,6 +125,23 @@ class Filter:
         if answer is True or answer is False:
             return answer
         return self._no_answer(asset, no_condition(answer))
+
+    def sift(self, assets: Sequence[Kept], most_work: int, enough: Callable[[], bool]) -> Sifted:
+        """Evaluate for `assets` until `most_work` operations are done or `enough` returns True."""
+        self.unanswered, self._steps[0] = ("", 0), 0
+        matched = []
+        place = -1
+        for place, asset in enumerate(assets[: max(1, -(-most_work // self._each))]):
+            if self.matches(asset):
+                matched.append(place)
+            if self.heavy and (enough() or self._work(place + 1) >= most_work):
+                break
+        why, unanswered = self.unanswered
+        return Sifted(place + 1, tuple(matched), self._work(place + 1), unanswered, why)
+
+    def _work(self, evaluated: int) -> int:
+        """Approximate number of operations of `sift` so far: the same for the same assets on any machine."""
+        return evaluated * self._each + self._steps[0] * self._within
 
     def _no_answer(self, asset: Kept, error: Exception) -> bool:
         why, count = self.unanswered

@@ -287,6 +287,15 @@ def test_an_earlier_version_that_seems_to_be_in_force_is_not_read_as_the_newest(
         contents(place.store, 2)
 
 
+@pytest.mark.parametrize("column", ["id", "type", "digest"])
+def test_an_asset_whose_current_state_differs_from_its_version_is_not_read(place: Place, column: str) -> None:
+    published(place.store, 0, asset("a", "1"))
+    place.damage(f"UPDATE asset_current SET {column} = 'z'")
+    named = "z" if column == "id" else "a"
+    with raises("MOD101", DamagedError, match=f"the current state of asset {named}"):
+        contents(place.store, 1)
+
+
 # --- rows that were intact before -----------------------------------------------------
 
 

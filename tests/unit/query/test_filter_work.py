@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from lehr.query.asset_pages import Sieve, Wanted, page
 from lehr.query.filters import Filter
 
@@ -25,6 +27,18 @@ def test_the_same_assets_take_the_same_work(shelf: Shelf) -> None:
     assert first == second
     assert first.work > 3 * 90  # items that its macros look at
     assert Filter("id == 'x'").sift(assets, 10**9, lambda: False).work < 3 * 10
+
+
+@pytest.mark.parametrize(
+    ("most_work", "looked_at"), [(0, 1), (1, 1), (3, 1), (4, 2), (6, 2), (9, 3), (99, 3)]
+)
+def test_a_filter_without_macros_ends_with_the_asset_that_reaches_the_limit(
+    shelf: Shelf, most_work: int, looked_at: int
+) -> None:
+    assets = [shelf.asset(f"a{number}", str(number)) for number in range(3)]
+    found = Filter("id == 'a1'").sift(assets, most_work, lambda: True)
+    assert (found.looked_at, found.work) == (looked_at, 3 * looked_at)
+    assert found.matched == ((1,) if looked_at > 1 else ())
 
 
 def listed(shelf: Shelf, most_work: int, **more: Any) -> tuple[list[str], int]:

@@ -10,7 +10,7 @@ from lehr.model.asset import AssetId, Partition
 from lehr.sdk.store import Head, Span
 from lehr.store.sql.intent import Make, SqlIntent, require_kept, spanned
 from lehr.store.sql.partitions import partition_row
-from lehr.store.sql.rows import HEAD, heads_of, in_force
+from lehr.store.sql.rows import HEAD, IN_FORCE, heads_of, in_force
 from lehr.store.sql.tables import CURRENT, VERSION
 
 T = TypeVar("T")
@@ -34,10 +34,10 @@ _AT = f"""
     WHERE digest IS NOT NULL ORDER BY id
 """  # noqa: S608
 _CURRENT = f"""
-    SELECT {VERSION.names("v")}, c.id, c.type, c.digest FROM asset_current c
+    {IN_FORCE}
     JOIN asset_version v ON v.number = c.version
     WHERE c.partition = :partition {{span}} ORDER BY c.id
-"""  # noqa: S608
+"""
 _CHANGES = f"""
     SELECT touched.id, {VERSION.names("old")}, {VERSION.names("new")}
     FROM (SELECT DISTINCT id FROM asset_version

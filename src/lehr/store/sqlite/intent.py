@@ -12,7 +12,7 @@ from lehr.model.asset import AssetId, AssetKey, Partition
 from lehr.sdk.store import Head, Span
 from lehr.store.sql.intent import Make, SqlIntent, require_kept, spanned
 from lehr.store.sql.partitions import partition_row
-from lehr.store.sql.rows import HEAD, heads_of, in_force
+from lehr.store.sql.rows import HEAD, IN_FORCE, heads_of, in_force
 from lehr.store.sql.session import Session
 from lehr.store.sql.tables import VERSION
 from lehr.store.sqlite.connection import is_no_text
@@ -48,10 +48,10 @@ _CHANGES = f"""
     WHERE old.digest IS NOT new.digest ORDER BY touched.id
 """  # noqa: S608
 _CURRENT = f"""
-    SELECT {VERSION.names("v")}, c.id, c.type, c.digest FROM asset_current c {{index}}
+    {IN_FORCE} {{index}}
     JOIN asset_version v ON v.number = c.version
     WHERE c.partition = :partition {{span}} {{types}} ORDER BY c.id
-"""  # noqa: S608
+"""
 _OF_TYPES = "AND c.type IN (SELECT value FROM json_each(:types))"
 _OF_ONE_TYPE = "AND c.type = json_extract(:types, '$[0]')"  # the index is in order of ids
 _BY_TYPE = "INDEXED BY asset_current_type"
