@@ -1,0 +1,185 @@
+// The service lehr.plugin.v1.Plugin over a plugin's own functions; index.js describes them.
+
+import { difference, fault, outcome, pushRefusal, refusal } from './answers.js';
+import { Trouble, stalled } from './errors.js';
+import { Intent } from './intent.js';
+import { Push, Pushes } from './pushes.js';
+
+const ALIVE_SECONDS = 10; // Lehr reopens a watch that is silent for more than 30
+const INTERNAL = 13; // gRPC: there is no answer
+
+export class Service {
+  #plugin;
+  #goals;
+  #pushes = new Pushes();
+  #watching = new Set();
+
+  constructor(plugin) {
+    this.#plugin = plugin;
+    this.#goals = new Set(['GOAL_PRESENT', ...(plugin.traits?.goals ?? []).map(goalName)]);
+  }
+
+  /** What grpc-js serves: Check and Select are left out, so they are answered with UNIMPLEMENTED. */
+  handlers() {
+    return {
+      describe: this.#unary(() => this.#describe()),
+      diff: this.#unary((request) => this.#diff(request)),
+      diffMany: this.#stream((request, call) => this.#diffMany(request, call)),
+      push: this.#stream((request, call) => this.#push(request, call)),
+      cancel: this.#unary(({ operation, reason }) => {
+        this.#pushes.cancel(operation.id, String(reason).replace('REASON_', '').toLowerCase());
+        return {};
+      }),
+      status: this.#unary((request) => this.#status(request)),
+      watch: this.#stream((_request, call) => this.#watch(call)),
+      discover: this.#stream((request, call) => this.#discover(request, call)),
+    };
+  }
+
+  /** End what is under way: pushes at the next point where that is safe. */
+  async drain() {
+    await this.#pushes.drain('shutdown');
+    for (const stop of this.#watching) stop.abort();
+    await this.#plugin.close?.();
+  }
+
+  #describe() {
+    const { name, version, types, traits = {}, watch, discover } = this.#plugin;
+    return {
+      name,
+      version,
+      types: types.map(({ schema, references, stableOutputs, changingOutputs, ...type }) => ({
+        ...type,
+        schema: schema && Buffer.from(JSON.stringify(schema)),
+        references: references && Buffer.from(JSON.stringify(references)),
+        stableOutputs: stableOutputs ?? [],
+        changingOutputs: changingOutputs ?? [],
+      })),
+      traits: {
+        ...traits,
+        fencing: `FENCING_${(traits.fencing ?? 'none').replaceAll('-', '_').toUpperCase()}`,
+        goals: (traits.goals ?? []).map(goalName),
+        batches: true,
+        watches: Boolean(watch),
+        discovers: Boolean(discover),
+      },
+    };
+  }
+
+  async #diff({ target, intent, digest }, compare = this.#plugin.diff) {
+    const read = new Intent(intent, target.id);
+    try {
+      this.#check(target);
+      return { digest, difference: difference(await compare(target, read)) };
+    } catch (error) {
+      const refused = refusal(error, read);
+      if (!refused) throw withoutSecrets(error, read);
+      return { digest, ...refused };
+    }
+  }
+
+  async #diffMany({ requests }, call) {
+    const compare = this.#plugin.batch?.() ?? this.#plugin.diff;
+    for (const [index, request] of requests.entries()) {
+      if (call.cancelled) return;
+      try {
+        call.write({ index, response: await this.#diff(request, compare) });
+      } catch (error) {
+        console.error(error.message); // left without an answer, so that it is asked alone
+      }
+    }
+  }
+
+  async #push({ target, intent, operation }, call) {
+    const read = new Intent(intent, target.id);
+    const push = new Push(operation, (text) => call.write({ progress: { message: read.shown(text) } }));
+    try {
+      const done = await this.#pushes.run(push, async () => {
+        this.#check(target);
+        return this.#plugin.push(target, read, push);
+      });
+      const { message = '', ...rest } = done ?? {};
+      call.write({ outcome: outcome({ ...rest, message: read.shown(message) }) });
+    } catch (error) {
+      call.write(pushRefusal(error, read));
+    }
+  }
+
+  async #status({ operation }) {
+    const mayRun = this.#pushes.mayRun(operation.id) || ((await this.#plugin.mayRun?.(operation)) ?? false);
+    return { state: mayRun ? 'STATE_RUNNING' : 'STATE_ENDED' };
+  }
+
+  async #watch(call) {
+    const stop = new AbortController();
+    const alive = () => call.write({ alive: {} });
+    const beating = setInterval(alive, ALIVE_SECONDS * 1000);
+    this.#watching.add(stop);
+    call.on('cancelled', () => stop.abort());
+    try {
+      alive();
+      for await (const key of this.#plugin.watch(stop.signal)) {
+        call.write(key ? { changed: key } : { lookAtAll: {} });
+      }
+    } finally {
+      clearInterval(beating);
+      this.#watching.delete(stop);
+    }
+  }
+
+  async #discover({ query, partition }, call) {
+    try {
+      for await (const { payload, ...found } of this.#plugin.discover(query, partition)) {
+        call.write({ found: { notes: [], obstacle: '', ...found, payload: Buffer.from(JSON.stringify(payload)) } });
+      }
+    } catch (error) {
+      if (!(error instanceof Trouble)) throw error;
+      call.write(refusal(error, new Intent()));
+    }
+  }
+
+  /** Refuse what this plugin does not know, such as what a later Lehr asks for. */
+  #check({ type, goal }) {
+    if (!this.#plugin.types.some(({ name }) => name === type)) throw stalled(`this plugin does not know ${type}`);
+    if (!this.#goals.has(goal)) {
+      throw stalled(`assets of type ${type} cannot be ${String(goal).replace('GOAL_', '').toLowerCase()}`, {
+        why: 'their plugin does not know this goal',
+        fix: 'change the turndown, or use another version of the plugin',
+      });
+    }
+  }
+
+  #unary(answer) {
+    return async (call, callback) => {
+      try {
+        callback(null, await answer(call.request));
+      } catch (error) {
+        callback(noAnswer(error));
+      }
+    };
+  }
+
+  #stream(answer) {
+    return async (call) => {
+      call.on('error', () => {}); // Lehr has broken the call off, which cancels nothing
+      try {
+        await answer(call.request, call);
+        call.end();
+      } catch (error) {
+        call.emit('error', noAnswer(error));
+      }
+    };
+  }
+}
+
+const goalName = (goal) => `GOAL_${goal.toUpperCase()}`;
+
+function withoutSecrets(error, intent) {
+  return Object.assign(new Error(fault(error, intent)), { where: error?.stack?.split('\n').slice(1, 4).join('\n') });
+}
+
+/** A status other than OK: a fault of the plugin, which is also logged. */
+function noAnswer(error) {
+  console.error([error.message, error.where ?? ''].join('\n').trim());
+  return { code: INTERNAL, details: error.message };
+}
