@@ -3,13 +3,14 @@
 // A plugin is an object:
 //
 //   name, version   texts
-//   types           [{name, version, description, schema, references, stableOutputs, changingOutputs}]
+//   types           [{name, version, description, schema, references, secrets, stableOutputs, changingOutputs}]
 //   traits          {fencing: 'none' | 'native' | 'compare-and-swap', goals: ['absent'], turns, pushes, diffTimeout,
 //                    pushTimeout, resync, restarts}
 //   diff(target, intent)           {changes: [{path, intended, observed}], effects, lookAgain, notes, handle, outputs};
 //                                  no changes if nothing needs doing. It only looks
 //   push(target, intent, push)     nothing once production is as intended, or {result: 'failed', message, retryAt};
 //                                  see Push in pushes.js
+//   check()         optional: throws the trouble that keeps the plugin from being used at all, such as a wrong setting
 //   batch()         optional: a `diff` for many comparisons at once, which may remember what it has read
 //   mayRun(operation)              optional: whether a push of an earlier process may still change production. Lehr
 //                                  kills a plugin's process before it starts another one
@@ -71,8 +72,10 @@ export async function listen(plugin, address, credentials) {
   return () => {
     draining ??= (async () => {
       health.drain();
+      const silent = new Promise((resolve) => server.tryShutdown(resolve)); // accepts no more calls
       await service.drain();
-      server.tryShutdown(() => process.exit(0));
+      await silent;
+      process.exit(0);
     })();
     return draining;
   };

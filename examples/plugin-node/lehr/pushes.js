@@ -1,6 +1,6 @@
 // The pushes that are under way in this process, and those that will never begin any more.
 
-import { Stopped } from './errors.js';
+import { Stopped, fenced, transient } from './errors.js';
 
 const MOST_ENDED = 10_000;
 
@@ -42,8 +42,8 @@ export class Pushes {
   /** Run `work(push)` as the operation of `push`. An operation that Lehr has given up never begins. */
   async run(push, work) {
     const { id } = push.operation;
-    if (this.#ended.has(id)) throw new Stopped('this operation was given up before it began');
-    if (this.#running.has(id)) throw new Stopped('this operation is under way already');
+    if (this.#ended.has(id)) throw fenced('this operation was given up before it arrived');
+    if (this.#running.has(id)) throw transient('this operation is under way already');
     const running = work(push);
     this.#running.set(id, { push, running });
     try {

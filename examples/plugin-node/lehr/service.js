@@ -22,7 +22,7 @@ export class Service {
   /** What grpc-js serves: Check and Select are left out, so they are answered with UNIMPLEMENTED. */
   handlers() {
     return {
-      describe: this.#unary(() => this.#describe()),
+      describe: this.#unary(async () => ({ ...this.#describe(), ...(await this.#obstacle()) })),
       diff: this.#unary((request) => this.#diff(request)),
       diffMany: this.#stream((request, call) => this.#diffMany(request, call)),
       push: this.#stream((request, call) => this.#push(request, call)),
@@ -36,7 +36,7 @@ export class Service {
     };
   }
 
-  /** End what is under way: pushes at the next point where that is safe. */
+  /** End what is under way, pushes at the next point where that is safe. */
   async drain() {
     await this.#pushes.drain('shutdown');
     for (const stop of this.#watching) stop.abort();
@@ -48,12 +48,10 @@ export class Service {
     return {
       name,
       version,
-      types: types.map(({ schema, references, stableOutputs, changingOutputs, ...type }) => ({
+      types: types.map(({ schema, references, ...type }) => ({
         ...type,
         schema: schema && Buffer.from(JSON.stringify(schema)),
         references: references && Buffer.from(JSON.stringify(references)),
-        stableOutputs: stableOutputs ?? [],
-        changingOutputs: changingOutputs ?? [],
       })),
       traits: {
         ...traits,
@@ -64,6 +62,17 @@ export class Service {
         discovers: Boolean(discover),
       },
     };
+  }
+
+  async #obstacle() {
+    try {
+      await this.#plugin.check?.();
+      return {};
+    } catch (error) {
+      const refused = refusal(error, new Intent());
+      if (!refused) throw error;
+      return refused;
+    }
   }
 
   async #diff({ target, intent, digest }, compare = this.#plugin.diff) {

@@ -101,7 +101,7 @@ test('an operation that was given up never begins', async (t) => {
   const { client, redirect, table } = await world(t);
   const operation = { id: 'operation-1' };
   assert.equal((await call(client, 'status', { operation })).state, 'STATE_ENDED');
-  assert.equal((await pushed(client, redirect)).outcome.result, 'RESULT_FAILED');
+  assert.equal((await pushed(client, redirect)).trouble.kind, 'KIND_FENCED');
   await assert.rejects(fs.readFile(table), { code: 'ENOENT' });
 });
 
@@ -190,6 +190,7 @@ test('it answers the handshake and health, and describes itself', async (t) => {
   const { types, traits } = await call(client, 'describe', {});
   assert.equal(types[0].name, 'example.Redirect');
   assert.equal(JSON.parse(types[0].schema).type, 'object');
+  assert.deepEqual(types[0].secrets, ['/password']);
   assert.deepEqual(traits.goals, ['GOAL_ABSENT']);
   assert.deepEqual([traits.batches, traits.watches, traits.discovers], [true, true, true]);
   await assert.rejects(call(client, 'check', { check: 'x' }), { code: 12 }); // UNIMPLEMENTED

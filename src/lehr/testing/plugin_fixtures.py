@@ -21,7 +21,9 @@ from lehr.base.blocking import Inline
 from lehr.base.clock import SystemClock
 from lehr.base.errors import LehrError
 from lehr.model.asset import Asset, AssetId, make_asset
-from lehr.model.types import Registry
+from lehr.model.declared import TypeDeclaration, schema_of
+from lehr.model.evolution import FIRST, Evolution
+from lehr.model.types import AssetType, Registry
 from lehr.plugins.plugin_process import PluginProcesses, Program
 from lehr.plugins.remote import messages as m
 from lehr.plugins.remote.connection import Connection
@@ -159,7 +161,7 @@ class PluginUnderTest:
             make=lambda: RemotePlugin(
                 self._connection(folder, log, description), [fixtures.asset.type], clock, secrets
             ),
-            registry=Registry(()),
+            registry=Registry(map(_type, description.types)),
             asset=_asset(fixtures.asset, folder, description),
             changed=_asset(
                 msgspec.structs.replace(fixtures.asset, payload=fixtures.changed), folder, description
@@ -296,6 +298,13 @@ def _asset(fixture: FixtureAsset, folder: Path, description: m.DescribeResponse)
         fixture.addons,
         versions={name: version for name, version in versions.items() if name == fixture.type} or None,
     )
+
+
+def _type(described: m.AssetType) -> AssetType:
+    """A type as the plugin describes it; payloads of one that others declare may be anything."""
+    schema = msgspec.json.decode(described.schema or b"{}", type=dict[str, Any])
+    evolution = Evolution(described.version or FIRST)
+    return AssetType(described.name, schema_of(TypeDeclaration(schema)), evolution=evolution)
 
 
 def _placed(value: Any, folder: Path) -> Any:
