@@ -69,7 +69,7 @@ def write_plugin(language: str, name: str, type: str, directory: Path) -> list[s
     """
     _check(name, type, directory)
     written = []
-    with raised_as(LehrError, f"{directory} cannot be written", code="CLI195"):
+    with raised_as(LehrError, f"{directory} cannot be written", code="CLI204"):
         for path, source in _files(FOLDER / language):
             target = directory / _filled(path, name, type)
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -83,21 +83,21 @@ def _check(name: str, type: str, directory: Path) -> None:
     if not _NAMES.fullmatch(name):
         raise LehrError(
             f"{name!r} is not a valid name of a plugin",
-            code="CLI192",
+            code="CLI201",
             why="a name consists of lower-case letters and digits, in parts joined with hyphens",
             fix="choose a name like short-link",
         )
     if not _TYPES.fullmatch(type) or type.startswith("lehr."):
         raise LehrError(
             f"{type!r} is not a valid name of a type",
-            code="CLI193",
+            code="CLI202",
             why="a name has at least two parts, joined with dots, and does not begin with `lehr.`",
             fix="choose a name like shop.ShortLink",
         )
     if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
         raise LehrError(
             f"{directory} already exists and is not an empty folder",
-            code="CLI194",
+            code="CLI203",
             why="`lehr plugin new` never overwrites a file",
             fix="choose another folder with --directory",
         )
