@@ -45,7 +45,7 @@ class CarriedIntent:
         self._secrets = secrets
         self._understands = understands
         self._rounds = 0
-        self._references: dict[str, Secret] = {}
+        self._payloads: list[bytes] = []
         self._values: list[SecretValue] = []
         self._asked: set[tuple[str, ...]] = set()
 
@@ -106,7 +106,7 @@ class CarriedIntent:
         payload = bytes(body.payload)
         if version != understood:
             payload, version = canonical(self._read.payload(asset.id, dict)), understood
-        self._references |= {secret.secret: secret for secret in _secrets_in(msgspec.json.decode(payload))}
+        self._payloads.append(payload)
         return m.Asset(
             id=asset.id,
             exists=True,
@@ -124,15 +124,24 @@ class CarriedIntent:
     async def _add_secret(self, reference: str) -> None:
         if not self._is_new("secret", reference):
             return
-        if reference not in self._references:
+        referred = self._referred(reference)
+        if referred is None:
             raise StalledError(
                 f"the plugin asks for the secret {reference}, which no asset that it has read refers to",
                 code="PLG121",
                 fix="refer to it in a field of the asset's payload, or fix the plugin",
             )
-        value = await self._secrets.read(self._references[reference])
+        value = await self._secrets.read(referred)
         self._values.append(value)
         self.message.secrets.append(m.SecretValue(reference=reference, value=value.content()))
+
+    def _referred(self, reference: str) -> Secret | None:
+        """The secret of this name that an asset of the call refers to."""
+        for payload in self._payloads:
+            for secret in _secrets_in(msgspec.json.decode(payload)):
+                if secret.secret == reference:
+                    return secret
+        return None
 
     def _is_new(self, *key: str) -> bool:
         new = key not in self._asked

@@ -217,26 +217,26 @@ class Trouble(_message.Message):
     def __init__(self, kind: _Optional[_Union[Trouble.Kind, str]] = ..., what: _Optional[str] = ..., why: _Optional[str] = ..., fix: _Optional[str] = ..., until: _Optional[float] = ...) -> None: ...
 
 class DiffRequest(_message.Message):
-    __slots__ = ("target", "intent", "digest")
+    __slots__ = ("target", "intent", "mark")
     TARGET_FIELD_NUMBER: _ClassVar[int]
     INTENT_FIELD_NUMBER: _ClassVar[int]
-    DIGEST_FIELD_NUMBER: _ClassVar[int]
+    MARK_FIELD_NUMBER: _ClassVar[int]
     target: Target
     intent: Intent
-    digest: bytes
-    def __init__(self, target: _Optional[_Union[Target, _Mapping]] = ..., intent: _Optional[_Union[Intent, _Mapping]] = ..., digest: _Optional[bytes] = ...) -> None: ...
+    mark: bytes
+    def __init__(self, target: _Optional[_Union[Target, _Mapping]] = ..., intent: _Optional[_Union[Intent, _Mapping]] = ..., mark: _Optional[bytes] = ...) -> None: ...
 
 class DiffResponse(_message.Message):
-    __slots__ = ("digest", "difference", "need", "trouble")
-    DIGEST_FIELD_NUMBER: _ClassVar[int]
+    __slots__ = ("mark", "difference", "need", "trouble")
+    MARK_FIELD_NUMBER: _ClassVar[int]
     DIFFERENCE_FIELD_NUMBER: _ClassVar[int]
     NEED_FIELD_NUMBER: _ClassVar[int]
     TROUBLE_FIELD_NUMBER: _ClassVar[int]
-    digest: bytes
+    mark: bytes
     difference: Difference
     need: Need
     trouble: Trouble
-    def __init__(self, digest: _Optional[bytes] = ..., difference: _Optional[_Union[Difference, _Mapping]] = ..., need: _Optional[_Union[Need, _Mapping]] = ..., trouble: _Optional[_Union[Trouble, _Mapping]] = ...) -> None: ...
+    def __init__(self, mark: _Optional[bytes] = ..., difference: _Optional[_Union[Difference, _Mapping]] = ..., need: _Optional[_Union[Need, _Mapping]] = ..., trouble: _Optional[_Union[Trouble, _Mapping]] = ...) -> None: ...
 
 class DiffManyRequest(_message.Message):
     __slots__ = ("requests",)

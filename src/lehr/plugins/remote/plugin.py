@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Mapping, Sequence
-from typing import Any
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 
 from lehr.base.clock import Clock
 from lehr.base.errors import LehrError, StalledError, TransientError
@@ -16,23 +15,22 @@ from lehr.model.evolution import FIRST
 from lehr.model.operation import Operation, Outcome, Progress, Result
 from lehr.model.outputs import OutputNames
 from lehr.plugins.remote import messages as m
-from lehr.plugins.remote.channel import CANCEL, DIFF, DISCOVER, PUSH, STATUS, WATCH
+from lehr.plugins.remote.asking import AskedDiff, asked, asked_together, blaming
+from lehr.plugins.remote.channel import CANCEL, DISCOVER, PUSH, STATUS, WATCH
 from lehr.plugins.remote.connection import Connection, Opened
 from lehr.plugins.remote.intent import CarriedIntent
 from lehr.plugins.remote.wire import (
     GarbageError,
-    diff_of,
     error_of,
     found_of,
     key_of,
     operation_message,
     outcome_of,
     progress_of,
-    request_digest,
     target_message,
     traits_of,
 )
-from lehr.sdk.plugin import AssetPlugin, Found, Push, Reader, Traits
+from lehr.sdk.plugin import AssetPlugin, Found, IndexedDiff, Push, Reader, Traits
 from lehr.sdk.secrets import NoSecrets, Secrets
 
 _CANCEL_SECONDS = 5.0
@@ -97,20 +95,38 @@ class RemotePlugin(AssetPlugin):
     async def diff(self, target: Target, read: Reader) -> Diff:
         """Ask until the plugin needs nothing more."""
         await self.connection.describe()
-        carried = self._carried(target, read)
-        request = m.DiffRequest(target=target_message(target), intent=carried.message)
-        self._seen.add(target.key)
-        with self._blamed():
-            while True:
-                request.digest = b""
-                request.digest = request_digest(request)
-                answer = await self.connection.call(DIFF, request, self.traits.diff_timeout)
-                found = _answer(request, answer, carried)
-                if isinstance(found, Diff):
-                    return found
-                await carried.add(found)
-                self.connection.hide(carried.secrets)
-                request.intent.CopyFrom(carried.message)
+        return await asked(self.connection, self._asked(target, read), self.traits.diff_timeout)
+
+    async def diff_many(self, requests: Sequence[tuple[Target, Reader]]) -> AsyncIterator[IndexedDiff]:
+        """In as few calls as possible if the plugin has `DiffMany`; else in several calls at once."""
+        description = await self.connection.describe()
+        diffs: dict[int, AskedDiff] = {}
+        for index, (target, read) in enumerate(requests):
+            with contextlib.suppress(LehrError):  # asked alone, it has an error of its own
+                diffs[index] = self._asked(target, read)
+        together = description.traits.batches
+        many = asked_together(self.connection, diffs) if together else self._at_once(diffs)
+        async with contextlib.aclosing(many) as answers:
+            async for index, found in answers:
+                yield index, found
+
+    async def _at_once(self, diffs: Mapping[int, AskedDiff]) -> AsyncGenerator[IndexedDiff, None]:
+        places, seconds = asyncio.Semaphore(self.traits.turns), self.traits.diff_timeout
+
+        async def ask(index: int, diff: AskedDiff) -> IndexedDiff:
+            async with places:
+                try:
+                    return index, await asked(self.connection, diff, seconds)
+                except LehrError as error:
+                    return index, error
+
+        tasks = [asyncio.ensure_future(ask(index, diff)) for index, diff in diffs.items()]
+        try:
+            for task in asyncio.as_completed(tasks):
+                yield await task
+        finally:
+            for unfinished in tasks:
+                unfinished.cancel()
 
     async def push(self, target: Target, read: Reader, push: Push) -> Outcome:
         """Start it, report its progress, and cancel it if this call is cancelled."""
@@ -118,7 +134,7 @@ class RemotePlugin(AssetPlugin):
         carried, operation = self._carried(target, read), operation_message(push.operation)
         watching = asyncio.ensure_future(self._cancel_when_superseded(push, operation, opened))
         try:
-            with self._blamed():
+            with blaming(self.connection.name):
                 while True:
                     request = m.PushRequest(
                         target=target_message(target), intent=carried.message, operation=operation
@@ -169,7 +185,7 @@ class RemotePlugin(AssetPlugin):
                 fix="write them by hand; see `lehr explain TYPE`",
             )
         request = m.DiscoverRequest(query=query, partition=partition)
-        with self._blamed():
+        with blaming(self.connection.name):
             async with contextlib.aclosing(self.connection.stream(DISCOVER, request)) as answers:
                 async for answer in answers:
                     if answer.WhichOneof("answer") != "found":
@@ -182,6 +198,10 @@ class RemotePlugin(AssetPlugin):
     async def close(self) -> None:
         """End the connection, and a managed plugin."""
         await self.connection.close()
+
+    def _asked(self, target: Target, read: Reader) -> AskedDiff:
+        self._seen.add(target.key)
+        return AskedDiff(target, read, self._secrets, self.versions)
 
     def _carried(self, target: Target, read: Reader) -> CarriedIntent:
         carried = CarriedIntent(read, self._secrets, self.versions)
@@ -222,38 +242,6 @@ class RemotePlugin(AssetPlugin):
         with contextlib.suppress(LehrError):  # its outcome is unknown in any case
             await self.connection.call(CANCEL, request, _CANCEL_SECONDS, opened)
 
-    @contextlib.contextmanager
-    def _blamed(self) -> Any:
-        """Name the plugin that has answered nonsense."""
-        try:
-            yield
-        except GarbageError as error:
-            raise StalledError(
-                f"the plugin {self.connection.name} has answered nonsense",
-                code="PLG132",
-                why=str(error),
-                fix="update the plugin, or report this to its author",
-            ) from None
-
 
 def _need(event: m.PushResponse) -> m.Need:
     return event.need
-
-
-def _answer(request: m.DiffRequest, answer: m.DiffResponse, carried: CarriedIntent) -> Diff | m.Need:
-    """The diff, or what the plugin needs first.
-
-    Raises:
-        LehrError: the plugin's trouble.
-        GarbageError: the answer belongs to another request, or makes no sense.
-    """
-    if answer.digest != request.digest:
-        raise GarbageError("an answer to another request")
-    match answer.WhichOneof("answer"):
-        case "difference":
-            return diff_of(answer.difference, carried.hidden.shown)
-        case "need":
-            return answer.need
-        case "trouble":
-            raise error_of(answer.trouble, carried.hidden.shown)
-    raise GarbageError("an answer without a result")

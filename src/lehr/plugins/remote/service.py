@@ -124,7 +124,7 @@ class Service:
                 found: Diff | LehrError = await self._plugin.diff(target_of(request.target), reader)
             except Exception as error:  # what counts is what it needed, also if it made another error of that
                 found = _trouble(error, "diff")
-        return _diff_response(request.digest, found, reader)
+        return _diff_response(request.mark, found, reader)
 
     async def diff_many(
         self, request: m.DiffManyRequest, _context: object
@@ -136,7 +136,7 @@ class Service:
         with contextlib.suppress(LehrError):  # the rest is asked for one by one
             async with contextlib.aclosing(self._plugin.diff_many(requests)) as answers:  # type: ignore[type-var]
                 async for index, found in answers:
-                    response = _diff_response(request.requests[index].digest, found, requests[index][1])
+                    response = _diff_response(request.requests[index].mark, found, requests[index][1])
                     yield m.DiffManyResponse(index=index, response=response)
 
     async def push(
@@ -254,12 +254,12 @@ class _RunningPush:
         self.events.put_nowait(message)
 
 
-def _diff_response(digest: bytes, found: Diff | LehrError, reader: GivenReader) -> m.DiffResponse:
+def _diff_response(mark: bytes, found: Diff | LehrError, reader: GivenReader) -> m.DiffResponse:
     if not reader.complete:
-        return m.DiffResponse(digest=digest, need=reader.need)
+        return m.DiffResponse(mark=mark, need=reader.need)
     if isinstance(found, LehrError):
-        return m.DiffResponse(digest=digest, trouble=trouble_message(found))
-    return m.DiffResponse(digest=digest, difference=difference_message(found))
+        return m.DiffResponse(mark=mark, trouble=trouble_message(found))
+    return m.DiffResponse(mark=mark, difference=difference_message(found))
 
 
 def _trouble(error: Exception, call: str) -> LehrError:

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 import msgspec
 from msgspec import UNSET
 
-from lehr.base.digest import canonical, digest_bytes
+from lehr.base.digest import canonical
 from lehr.base.errors import LehrError, StalledError, TransientError, WaitingError
 from lehr.base.text import one_line
 from lehr.model.asset import AssetId, AssetKey, Partition
@@ -103,11 +103,6 @@ def operation_of(message: m.Operation) -> Operation:
         return msgspec.json.decode(message.record, type=Operation)
     except msgspec.MsgspecError as error:
         _refuse(f"a record of an operation that cannot be read: {error}")
-
-
-def request_digest(request: m.DiffRequest) -> bytes:
-    """Identifies a request: its answer has to repeat it."""
-    return digest_bytes(request.SerializeToString(deterministic=True)).encode()
 
 
 def difference_message(diff: Diff) -> m.Difference:

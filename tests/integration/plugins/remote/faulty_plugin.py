@@ -49,42 +49,38 @@ class FaultyService(Service):
             case "status":
                 await context.abort(grpc.StatusCode.INTERNAL, "the password is hunter22")
             case "other-answer":
-                return m.DiffResponse(digest=b"other", difference=good.difference)
+                return m.DiffResponse(mark=b"other", difference=good.difference)
             case "no-result":
-                return m.DiffResponse(digest=request.digest)
+                return m.DiffResponse(mark=request.mark)
             case "no-json":
                 change = m.Change(path="text", intended=b"{")
-                return m.DiffResponse(digest=request.digest, difference=m.Difference(changes=[change]))
+                return m.DiffResponse(mark=request.mark, difference=m.Difference(changes=[change]))
             case "no-path":
                 change = m.Change(intended=b"1")
-                return m.DiffResponse(digest=request.digest, difference=m.Difference(changes=[change]))
+                return m.DiffResponse(mark=request.mark, difference=m.Difference(changes=[change]))
             case "needs-for-ever":
                 need = m.Need(assets=[f"asset-{len(request.intent.assets)}"])
-                return m.DiffResponse(digest=request.digest, need=need)
+                return m.DiffResponse(mark=request.mark, need=need)
             case "needs-nothing":
-                return m.DiffResponse(digest=request.digest, need=m.Need())
+                return m.DiffResponse(mark=request.mark, need=m.Need())
             case "needs-secret":
                 need = m.Need(secrets=["env:ANOTHER"])
-                return m.DiffResponse(digest=request.digest, need=need)
+                return m.DiffResponse(mark=request.mark, need=need)
             case "too-large":
                 change = m.Change(path="text", intended=b'"' + b"x" * 5_000_000 + b'"')
-                return m.DiffResponse(digest=request.digest, difference=m.Difference(changes=[change]))
+                return m.DiffResponse(mark=request.mark, difference=m.Difference(changes=[change]))
             case "unknown-trouble":
                 trouble = m.Trouble(kind=99, what="new trouble")  # type: ignore[arg-type]
-                return m.DiffResponse(digest=request.digest, trouble=trouble)
+                return m.DiffResponse(mark=request.mark, trouble=trouble)
             case "tells-secret":
                 trouble = m.Trouble(
                     kind=m.Trouble.KIND_STALLED, what="hunter22 is wrong", why="as hunter22 is"
                 )
-                return (
-                    m.DiffResponse(digest=request.digest, trouble=trouble)
-                    if good.need.secrets == []
-                    else good
-                )
+                return m.DiffResponse(mark=request.mark, trouble=trouble) if good.need.secrets == [] else good
             case "shows-secret":
                 change = m.Change(path="text", intended=b'["hunter22"]', observed=b'{"hunter22": 1}')
                 difference = m.Difference(changes=[change], notes=["it was hunter22"])
-                found = m.DiffResponse(digest=request.digest, difference=difference)
+                found = m.DiffResponse(mark=request.mark, difference=difference)
                 return found if good.need.secrets == [] else good
         return good
 

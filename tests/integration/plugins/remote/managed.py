@@ -42,18 +42,19 @@ def connection(
     return Connection(program, opener, SystemClock(), description=description)
 
 
-def line_plugin(log: list[str], secrets: Secrets | None = None) -> RemotePlugin:
+def line_plugin(log: list[str], secrets: Secrets | None = None, *arguments: str) -> RemotePlugin:
     """That of `line_plugin.py`, described."""
-    opened = connection("line_plugin.py", log, description=_line_description())
+    described = _line_description(*arguments)
+    opened = connection("line_plugin.py", log, description=described, arguments=arguments)
     return RemotePlugin(opened, ["example.Line"], SystemClock(), secrets)
 
 
 @functools.cache
-def _line_description() -> m.DescribeResponse:
+def _line_description(*arguments: str) -> m.DescribeResponse:
     """Asked for in a thread: the caller may be in an event loop."""
 
     async def describe() -> m.DescribeResponse:
-        opened = connection("line_plugin.py", [])
+        opened = connection("line_plugin.py", [], arguments=arguments)
         try:
             return await opened.describe()
         finally:

@@ -18,9 +18,20 @@ from lehr.testing.plugins import FixedSecrets
 from tests.integration.plugins.remote.line_plugin import TYPES, Line
 from tests.integration.plugins.remote.managed import line_plugin
 
+BATCHING = [rule for rule in RULES if rule.__name__ == "many_diffs_are_those_of_one_by_one"]
+
+
+@pytest.mark.parametrize("rule", BATCHING, ids=lambda rule: rule.__name__)
+def test_a_remote_plugin_that_compares_many_keeps_the_contract(rule: Rule, tmp_path: Path) -> None:
+    hold(rule, tmp_path, "batching")
+
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
 def test_a_remote_plugin_keeps_the_contract(rule: Rule, tmp_path: Path) -> None:
+    hold(rule, tmp_path)
+
+
+def hold(rule: Rule, tmp_path: Path, *arguments: str) -> None:
     path, log = tmp_path / "production" / "motd", list[str]()
     path.parent.mkdir()
 
@@ -41,7 +52,7 @@ def test_a_remote_plugin_keeps_the_contract(rule: Rule, tmp_path: Path) -> None:
         aside.rename(path)
 
     subject = Subject(
-        make=lambda: line_plugin(log, FixedSecrets({"env:PASSWORD": "hunter22"})),
+        make=lambda: line_plugin(log, FixedSecrets({"env:PASSWORD": "hunter22"}), *arguments),
         registry=Registry(TYPES),
         asset=asset("the password is "),
         changed=asset("the password was "),
