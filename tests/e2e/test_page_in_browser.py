@@ -20,14 +20,14 @@ from lehr.model.reason import Reason
 from lehr.page.screens import SCREENS
 from tests.installed import installed
 from tests.integration.http.test_explanations_over_http import state
-from tests.integration.page.test_page import DB, EVIL, WEB, connected, id_for, place
+from tests.integration.page.test_page import DB, EVIL, WEB, connected, held, id_for, place
 from tests.integration.page.test_unblock_page import blocked
 from tests.said import address
 from tests.unit.query.conftest import Shelf
 
 playwright = pytest.importorskip("playwright.sync_api")
 
-__all__ = ["blocked", "connected", "state"]
+__all__ = ["blocked", "connected", "held", "state"]
 
 ARGUMENTS = (
     "--no-sandbox",
@@ -172,6 +172,28 @@ def test_the_keyboard_leads_from_an_asset_to_its_neighbour(browser: Any, served:
     playwright.expect(neighbour).to_be_focused()
     page.keyboard.press("Enter")
     playwright.expect(page.locator("h1")).to_contain_text(DB)
+    context.close()
+
+
+@pytest.mark.parametrize("served", ["held"], indirect=True)
+@pytest.mark.parametrize("script", [True, False])
+def test_the_keyboard_leads_through_all_pages_of_controls(browser: Any, served: str, script: bool) -> None:
+    context = signed_in(browser, served, java_script_enabled=script)
+    watched = Watched(context)
+    page = watched.page
+    page.goto(f"{served}/p/shop/controls")
+    for shown, number in ((100, 0), (100, 100), (50, 200)):
+        playwright.expect(page.locator("h1")).to_have_text("250 controls in force")
+        playwright.expect(page.locator("tbody tr")).to_have_count(shown)
+        playwright.expect(page.locator("tbody tr").first).to_contain_text(f"reason {number} <script>")
+        following = page.get_by_role("link", name="Next page")
+        if number < 200:
+            following.press("Enter")
+    playwright.expect(following).to_have_count(0)
+    answer = page.goto(f"{served}/p/shop/controls?cursor=<script>alert(1)</script>")
+    assert answer.status == 400
+    playwright.expect(page.locator("h1")).to_contain_text("not a valid cursor")
+    assert [text for text in watched.troubles if "status of 400" not in text] == []
     context.close()
 
 

@@ -195,11 +195,13 @@ class Controls(msgspec.Struct, frozen=True):
 
     Attributes:
         cursor: where the next page begins; empty if this is the last.
+        total: number of controls on all pages.
     """
 
     version: int
     controls: list[ListedControl]
     cursor: str = ""
+    total: int = 0
 
 
 class CountingReleases(msgspec.Struct, frozen=True):
@@ -391,7 +393,7 @@ def _controls(reading: Reading, asked: OfControls) -> Controls:
     ahead = [item for item in controls if place is None or _place(item) > place]
     shown = ahead[: asked.limit or None]
     cursor = list_cursor(name, reading.partition, *_place(shown[-1])) if len(ahead) > len(shown) else ""
-    return Controls(version, list(map(_listed, shown)), cursor)
+    return Controls(version, list(map(_listed, shown)), cursor, len(controls))
 
 
 def _place(control: Control) -> tuple[int, str]:

@@ -58,7 +58,7 @@ async def _overview(api: InPartition, _asked: Asked) -> Shown:
         api.get("causes", examples=3, limit=6),
         api.get("rollouts"),
         api.get("operations", open="true"),
-        api.get("controls"),
+        api.get("controls", limit=1),
         api.get("attempt"),
         api.installation("run"),
     )
@@ -68,7 +68,7 @@ async def _overview(api: InPartition, _asked: Asked) -> Shown:
         "causes": causes,
         "rollouts": [item for item in rollouts if item["state"] != "idle"],
         "pushes": pushes["operations"],
-        "controls": controls["controls"],
+        "controls": controls["total"],
         "attempt": attempt[0] if attempt else None,
         "run": run,
     }
@@ -107,10 +107,12 @@ async def _causes(api: InPartition, asked: Asked) -> Shown:
     return {"causes": found, "of": of}
 
 
-async def _controls(api: InPartition, _asked: Asked) -> Shown:
-    controls, causes = await asyncio.gather(api.get("controls"), api.get("causes", limit=1000, examples=0))
-    held = {item["root"]: item["count"] for item in causes["causes"]}
-    return {"controls": controls["controls"], "held": held}
+async def _controls(api: InPartition, asked: Asked) -> Shown:
+    page, causes = await asyncio.gather(
+        api.get("controls", limit=_PAGE, cursor=asked.get("cursor")),
+        api.get("causes", limit=1000, examples=0),
+    )
+    return {"page": page, "held": {item["root"]: item["count"] for item in causes["causes"]}}
 
 
 async def _rollouts(api: InPartition, _asked: Asked) -> Shown:
@@ -148,7 +150,7 @@ SCREENS: tuple[Screen, ...] = (
     Screen("compare", "/compare", _compare, frozenset({"from", "to"}), under="history"),
     Screen("pushes", "/pushes", read_pushes, frozenset({"asset", "cursor"}), "Pushes"),
     Screen("push", "/pushes/{id}", read_push, under="pushes"),
-    Screen("controls", "/controls", _controls, title="Controls"),
+    Screen("controls", "/controls", _controls, frozenset({"cursor"}), "Controls"),
     Screen("audit", "/audit", _audit, frozenset({"cursor"}), "Audit"),
 )
 

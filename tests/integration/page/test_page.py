@@ -25,9 +25,10 @@ from lehr.model.operation import PushStep, Result
 from lehr.model.reason import Reason
 from lehr.model.selector import parse_selector
 from lehr.model.types import Mention
-from lehr.model.writes import Audit, Publish, SetControl
+from lehr.model.writes import Audit, LiftControl, Publish, SetControl
 from lehr.page.routes import static_paths
 from lehr.page.screens import SCREENS
+from lehr.query.list_cursor import list_cursor
 from lehr.query.run_state import idle
 from lehr.store.sqlite import SqliteStore
 from lehr.wiring.program import Answering, answering
@@ -277,9 +278,21 @@ def full(tmp_path: Path) -> Path:
         verdict = Verdict("check", allow=False, reason=Reason.FROZEN, message=message, unblock=message)
         shelf.decide(id, Status.WAITING, Reason.FROZEN, message, (verdict,))
         given = AuditEntry(at=shelf.tick(), actor="ana", command="pause", arguments={}, result=message)
-        shelf.store.commit([Audit(PARTITION, given)])
+        shelf.store.commit([Audit(PARTITION, given), SetControl(freeze(shelf, f"f{number}", message))])
     shelf.close()
     return tmp_path
+
+
+def freeze(shelf: Shelf, id: str, reason: str, actor: str = "ana", selector: str = "id=a") -> Control:
+    return Control(
+        id=id,
+        kind=ControlKind.FREEZE,
+        partition=PARTITION,
+        selector=parse_selector(selector),
+        reason=reason,
+        actor=actor,
+        at=shelf.tick(),
+    )
 
 
 def noise(number: int, length: int) -> str:
@@ -287,7 +300,7 @@ def noise(number: int, length: int) -> str:
     return hashlib.shake_128(str(number).encode()).hexdigest(length // 2)
 
 
-@pytest.mark.parametrize("path", ["", "/causes", "/assets", "/audit", "/history"])
+@pytest.mark.parametrize("path", ["", "/causes", "/assets", "/audit", "/history", "/controls"])
 def test_a_full_page_is_small_once_compressed(path: str, full: Path) -> None:
     [plain, packed] = [*ask(full, f"/p/shop{path}"), *ask(full, f"/p/shop{path}", headers=GZIP)]
     assert plain.status == packed.status == 200
@@ -321,6 +334,14 @@ def test_only_browsers_that_ask_for_it_get_compressed_content(state: Path) -> No
         ("/p/shop/assets?color=red", 400, "unknown parameter color"),
         ("/p/shop/assets?filter=%5B", 400, "cannot be parsed"),
         ("/p/shop/assets?cursor=x", 400, "cursor"),
+        ("/p/shop/controls?cursor=x", 400, "not a valid cursor"),
+        ("/p/shop/controls?cursor=%00", 400, "it contains a NUL character"),
+        (
+            f"/p/shop/controls?cursor={list_cursor('audit', PARTITION, 1)}",
+            400,
+            "cursor belongs to another list",
+        ),
+        ("/p/shop/controls?limit=1", 400, "unknown parameter limit"),
         ("/p/shop/assets/c?at=soon", 400, "not a valid time"),
         ("/p/shop/compare?from=77", 404, "there is no incarnation shop@77"),
         ("/p/shop/diff/none", 404, "has no asset none"),
@@ -360,17 +381,9 @@ def evil(tmp_path: Path) -> Path:
     shelf.publish(shelf.asset("a", EVIL + "2"), shelf.asset("b/../c", "short"))
     verdict = Verdict("check", allow=False, reason=Reason.FROZEN, message=EVIL, unblock=EVIL)
     shelf.decide("a", Status.WAITING, Reason.FROZEN, EVIL, (verdict,), diff=Diff((Change(EVIL, EVIL, EVIL),)))
-    freeze = Control(
-        id="f",
-        kind=ControlKind.FREEZE,
-        partition=PARTITION,
-        selector=parse_selector("a"),
-        reason=EVIL,
-        actor=EVIL,
-        at=shelf.tick(),
-    )
+    frozen = freeze(shelf, "f", EVIL, EVIL, "a")
     given = AuditEntry(at=shelf.tick(), actor=EVIL, command=EVIL, arguments={}, result=EVIL)
-    shelf.store.commit([SetControl(freeze), Audit(PARTITION, given)])
+    shelf.store.commit([SetControl(frozen), Audit(PARTITION, given)])
     shelf.push("a", 1, 1, Result.FAILED, EVIL, (PushStep(shelf.now, EVIL),))
     shelf.close()
     return tmp_path
@@ -408,6 +421,44 @@ def test_a_long_history_is_shown_page_by_page(tmp_path: Path) -> None:
     assert "shop@50" in shape(second).text
     assert "shop@51" not in shape(second).text
     assert not any("before=" in link for link in shape(second).links)
+
+
+@pytest.fixture
+def held(tmp_path: Path) -> Path:
+    """250 freezes, whose reasons and actors are markup, invisible or long."""
+    tmp_path.chmod(0o700)
+    shelf = Shelf(tmp_path / "state.sqlite")
+    shelf.publish(shelf.asset("a"))
+    for number in range(250):
+        shelf.store.commit([SetControl(freeze(shelf, f"f{number}", f"reason {number} {EVIL}", EVIL))])
+    shelf.close()
+    return tmp_path
+
+
+def test_many_controls_are_shown_page_by_page(held: Path) -> None:
+    found: list[str] = []
+    link, pages = "/p/shop/controls", 0
+    while link:
+        [answer] = ask(held, link)
+        assert answer.status == 200
+        shown = shape(answer)
+        assert "250 controls in force" in shown.text
+        found += re.findall(r"reason (\d+)", shown.text)
+        link, pages = next((link for link in shown.links if "cursor=" in link), ""), pages + 1
+    assert found == [str(number) for number in range(250)]
+    assert pages == 3
+
+
+def test_a_page_of_controls_that_were_lifted_since_says_so(held: Path) -> None:
+    [first] = ask(held, "/p/shop/controls")
+    last = next(link for link in shape(first).links if "cursor=" in link)
+    store = SqliteStore(held / "state.sqlite")
+    store.commit([LiftControl(PARTITION, f"f{number}", 9_999_999_999.0) for number in range(50, 250)])
+    store.close()
+    [answer] = ask(held, last)
+    assert "50 controls in force" in shape(answer).text
+    assert "None on this page." in shape(answer).text
+    assert not [link for link in shape(answer).links if "cursor=" in link]
 
 
 def test_no_step_of_a_push_can_do_anything(evil: Path) -> None:
