@@ -24,6 +24,7 @@ _OPTIONS = (
     ("grpc.max_receive_message_length", MOST_BYTES),
     ("grpc.max_send_message_length", MOST_BYTES),
     ("grpc.enable_retries", 0),
+    ("grpc.use_local_subchannel_pool", 1),  # else a new channel waits as long as one that has failed
 )
 
 

@@ -26,6 +26,7 @@ _DRAIN_SECONDS = 30.0
 _DEATH_SECONDS = 0.5
 _LONGEST_PAUSE = 60.0
 _LOOK_SECONDS = 10.0
+_LONGEST_RETIREMENT = 3600.0
 
 log = Log()
 
@@ -38,18 +39,21 @@ class Opened:
 
     Attributes:
         calls: how many are under way.
+        unsettled: ids of operations that it may still carry out, although their calls have ended.
     """
 
     def __init__(self, channel: Channel, process: PluginProcess | None = None) -> None:
         self.channel = channel
         self.process = process
         self.calls = 0
+        self.unsettled: set[str] = set()
+        self._closed = False
         self._idle = asyncio.Event()
 
     @property
     def alive(self) -> bool:
-        """False once its process is known to have ended."""
-        return self.process is None or self.process.running
+        """False once it is closed, or its process is known to have ended."""
+        return not self._closed and (self.process is None or self.process.running)
 
     @contextlib.contextmanager
     def busy(self) -> Iterator[None]:
@@ -59,17 +63,22 @@ class Opened:
             yield
         finally:
             self.calls -= 1
-            if not self.calls:
-                self._idle.set()
+            self._idle.set()
+
+    def settle(self, operation: str) -> None:
+        """An operation has ended."""
+        self.unsettled.discard(operation)
+        self._idle.set()
 
     async def idle(self) -> None:
-        """Wait until no call is under way."""
-        while self.calls:
+        """Wait until no call is under way, and no operation unsettled."""
+        while self.calls or self.unsettled:
             self._idle.clear()
             await self._idle.wait()
 
     async def close(self, grace: float) -> None:
         """End the connection, and its process."""
+        self._closed = True
         await self.channel.close()
         if self.process is not None:
             await self.process.stop(grace)
@@ -196,11 +205,14 @@ class Connection:
         except TransientError as error:
             raise await self._explained(opened, error) from None
 
-    async def call_all(self, method: Method, request: Any, seconds: float) -> list[Any]:
-        """The answers of the current plugin, and of those before it whose last calls are under way."""
+    async def all_ready(self) -> list[Opened]:
+        """The current plugin, and those before it that may still change production.
+
+        Raises:
+            LehrError: it cannot be opened.
+        """
         current = await self.ready()
-        retiring = [item for item in self._retiring.values() if item.alive]
-        return [await self.call(method, request, seconds, of) for of in (current, *retiring)]
+        return [current, *(item for item in self._retiring.values() if item.alive)]
 
     async def stream(
         self, method: Method, request: Any, seconds: float | None = None, of: Opened | None = None
@@ -313,7 +325,10 @@ class Connection:
             retiring.add_done_callback(lambda task: self._retiring.pop(task, None))
 
     async def _retired(self, old: Opened) -> None:
-        await old.idle()
+        """End it after its calls and operations; one that nobody asks about does not hold it for ever."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_LONGEST_RETIREMENT):
+                await old.idle()
         await old.close(_DRAIN_SECONDS)
 
     async def _drop(self, grace: float) -> None:

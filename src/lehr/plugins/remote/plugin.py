@@ -145,6 +145,7 @@ class RemotePlugin(AssetPlugin):
                     await carried.add(ended)
                     self.connection.hide(carried.secrets)
         except asyncio.CancelledError:
+            opened.unsettled.add(operation.id)
             await self._cancel(operation, m.CancelRequest.REASON_TIMEOUT, opened)
             raise
         finally:
@@ -153,9 +154,17 @@ class RemotePlugin(AssetPlugin):
     async def status(self, operation: Operation) -> Progress:
         """As the plugin reports it, and those of former versions that still have calls under way."""
         request = m.StatusRequest(operation=operation_message(operation))
-        states = await self.connection.call_all(STATUS, request, _STATUS_SECONDS)
-        ended = all(progress_of(state) is Progress.ENDED for state in states)
-        return Progress.ENDED if ended else Progress.RUNNING
+        states = [
+            await self._state_in(opened, operation.id, request)
+            for opened in await self.connection.all_ready()
+        ]
+        return Progress.ENDED if set(states) == {Progress.ENDED} else Progress.RUNNING
+
+    async def _state_in(self, opened: Opened, id: str, request: m.StatusRequest) -> Progress:
+        state = progress_of(await self.connection.call(STATUS, request, _STATUS_SECONDS, opened))
+        if state is Progress.ENDED:
+            opened.settle(id)
+        return state
 
     async def watch(self) -> AsyncIterator[AssetKey]:
         """Keys of the assets that the plugin names, or of all that it has seen if it cannot name them."""
@@ -227,6 +236,7 @@ class RemotePlugin(AssetPlugin):
         except TransientError as error:
             if not error.code:  # the plugin's own: it has answered
                 raise
+            opened.unsettled.add(request.operation.id)
             return Outcome(Result.UNKNOWN, str(error))
         return Outcome(
             Result.UNKNOWN, f"the plugin {self.connection.name} has ended a push without an outcome"
