@@ -22,7 +22,7 @@ class Launch(NamedTuple):
 
     Attributes:
         secrets: further variables, which are hidden in what the processes print.
-        whole: bytes of standard output to keep whole, on top of the excerpt.
+        whole: bytes of standard output, and of standard error, to keep whole.
         log: a file that gets all output in place of pipes, whose end would end a process that outlives Lehr.
         outlives: whether the process continues when the call that started it is cancelled, or Lehr ends.
         interrupt: how the first process, alone, is asked to end; None to send SIGTERM to the whole group.

@@ -12,6 +12,7 @@ import os
 import re
 import signal
 import subprocess
+from collections.abc import Callable
 from typing import NamedTuple, Self
 
 from lehr.base.blocking import Blocking
@@ -37,7 +38,7 @@ class ProcessResult(NamedTuple):
         code: exit code; negative for the signal that killed it; None if it could not be killed.
         timed_out: it was ended because its time was over.
         survivors: processes that it started may still run.
-        whole: standard output, where it was asked for; None if it was longer than that.
+        whole, whole_errors: standard output and error, where asked for; None if longer than that.
     """
 
     code: int | None
@@ -46,6 +47,7 @@ class ProcessResult(NamedTuple):
     timed_out: bool = False
     survivors: bool = False
     whole: bytes | None = None
+    whole_errors: bytes | None = None
 
 
 class Excerpt:
@@ -137,8 +139,13 @@ class Processes:
             launch.mark is not None and launch.mark.path == mark.path for launch in self._tasks.values()
         )
 
+    async def ended(self, concerns: Callable[[Launch], bool]) -> None:
+        """Wait until none of these processes runs, also of those that are being ended."""
+        while tasks := [task for task, launch in self._tasks.items() if concerns(launch)]:
+            await asyncio.wait(tasks)
+
     async def close(self) -> None:
-        """Kill what still runs, except what outlives Lehr."""
+        """End what still runs, except what outlives Lehr."""
         tasks = set(self._tasks)
         for task in tasks:
             task.cancel()
@@ -163,7 +170,11 @@ class Processes:
                 raise
             finally:
                 code = child.reap()
-            ended = ProcessResult(code, child.output, child.errors, timed_out, whole=child.output.whole())
+            ended = ProcessResult(
+                *(code, child.output, child.errors, timed_out),
+                whole=child.output.whole(),
+                whole_errors=child.errors.whole(),
+            )
         if launch.mark is None:
             return ended
         if timed_out:
@@ -193,7 +204,9 @@ class Processes:
         await self._kill(child)  # including those of the group that outlive their leader
 
     async def _abandon(self, child: _Child, launch: Launch) -> None:
-        if not launch.outlives:
+        if launch.interrupt is not None and not launch.outlives:
+            await self._end(child, launch)
+        elif not launch.outlives:
             await self._kill(child)
 
     async def _kill(self, child: _Child) -> None:
@@ -227,7 +240,7 @@ class _Child:
         hidden = Hidden(launch.secrets.values())
         self.ended = asyncio.Event()
         self.output = WholeStream(hidden, launch.whole)
-        self.errors = Excerpt(hidden)
+        self.errors = WholeStream(hidden, launch.whole)
         self._process = process
         self._loop = asyncio.get_running_loop()
         self._pipes: dict[int, Excerpt] = {}

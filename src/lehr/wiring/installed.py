@@ -44,10 +44,11 @@ def registry() -> Registry:
     from lehr.plugins.http_resource.payload import TYPES as HTTP_RESOURCE_TYPES
     from lehr.plugins.process.payload import TYPES as PROCESS_TYPES
     from lehr.plugins.terraform.payload import TYPES as TERRAFORM_TYPES
+    from lehr.plugins.terraform_workspace.payload import TYPES as TERRAFORM_WORKSPACE_TYPES
     from lehr.rollouts.policy import ROLLOUT_POLICY_TYPE
 
     production = (*FILE_TYPES, *PROCESS_TYPES, *COMMAND_TYPES, *BALANCER_TYPES, *DATABASE_TYPES)
-    elsewhere = (*HTTP_RESOURCE_TYPES, *TERRAFORM_TYPES)
+    elsewhere = (*HTTP_RESOURCE_TYPES, *TERRAFORM_TYPES, *TERRAFORM_WORKSPACE_TYPES)
     known = Registry((*production, *elsewhere, *CHECK_TYPES, *GOVERNANCE_TYPES, ROLLOUT_POLICY_TYPE), ADDONS)
     for entry in installed("lehr.types"):
         with blaming(entry):
@@ -78,6 +79,7 @@ def plugins(deployment: Deployment) -> list[AssetPlugin]:
     from lehr.plugins.file.symlinks import SymlinkPlugin
     from lehr.plugins.http_resource.plugin import HttpResourcePlugin
     from lehr.plugins.process.plugin import ProcessPlugin
+    from lehr.plugins.terraform_workspace.plugin import TerraformWorkspacePlugin
     from lehr.wiring.terraform import terraform_plugin
 
     base, state, clock = deployment.base, deployment.state, SystemClock()
@@ -110,6 +112,14 @@ def plugins(deployment: Deployment) -> list[AssetPlugin]:
         BalancerPlugin(base, Threads("balancer", BalancerPlugin.traits.turns), clock),
         HttpResourcePlugin(clock, secrets=secrets(deployment, "HTTP")),
         terraform_plugin(deployment, clock),
+        TerraformWorkspacePlugin(
+            base,
+            state / "terraform-workspaces",
+            Threads("terraform workspace", TerraformWorkspacePlugin.threads),
+            clock,
+            secrets=secrets(deployment, "terraform workspace"),
+            contents=workspace_files(deployment.state, deployment.base / deployment.path),
+        ),
         ProcessPlugin(
             state,
             Threads("process", ProcessPlugin.traits.turns),
