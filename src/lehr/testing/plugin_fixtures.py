@@ -159,7 +159,10 @@ class PluginUnderTest:
             run(fixtures.prepare)
         return Subject(
             make=lambda: RemotePlugin(
-                self._connection(folder, log, description), [fixtures.asset.type], clock, secrets
+                self._connection(folder, log, description),
+                [item.name for item in description.types],
+                clock,
+                secrets,
             ),
             registry=Registry(map(_type, description.types)),
             asset=_asset(fixtures.asset, folder, description),

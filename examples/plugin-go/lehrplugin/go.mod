@@ -1,0 +1,3 @@
+module lehr.dev/plugin
+
+go 1.19
