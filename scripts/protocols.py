@@ -2,9 +2,10 @@
 
     python scripts/protocols.py [FOLDER]
 
-FOLDER is where they are written; by default, each next to its definition.
+FOLDER is where they are written; by default, each next to its definition, which examples then get.
 """
 
+import shutil
 import sys
 import tempfile
 from pathlib import Path
@@ -12,6 +13,10 @@ from pathlib import Path
 from grpc_tools import protoc  # type: ignore[import-untyped]
 
 _PLUGINS = Path(__file__).parents[1] / "src/lehr/plugins"
+_EXAMPLES = Path(__file__).parents[1] / "examples"
+COPIES = (_EXAMPLES / "plugin-node/lehr/plugin.proto",)
+"""Those of the protocol of plugins, in folders that people copy."""
+
 DEFINITIONS = (_PLUGINS / "remote/plugin.proto", _PLUGINS / "terraform/wire/provider.proto")
 
 
@@ -37,3 +42,6 @@ if __name__ == "__main__":
         _folder = Path(sys.argv[1]) / _definition.parent.name if len(sys.argv) > 1 else _definition.parent
         _folder.mkdir(parents=True, exist_ok=True)
         generate(_definition, _folder)
+    if len(sys.argv) == 1:
+        for _copy in COPIES:
+            shutil.copyfile(DEFINITIONS[0], _copy)

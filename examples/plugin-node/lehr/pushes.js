@@ -2,7 +2,7 @@
 
 import { Stopped, fenced, transient } from './errors.js';
 
-const MOST_ENDED = 10_000;
+const MOST_REMEMBERED = 10_000;
 
 /** A push under way, as its plugin sees it. */
 export class Push {
@@ -37,13 +37,15 @@ export class Push {
 
 export class Pushes {
   #running = new Map();
-  #ended = new Set();
+  #ended = new Memory(); // operations of which Lehr knows that they have ended
+  #cancelled = new Memory(); // those that were asked to stop before they arrived, or between two of their calls
 
-  /** Run `work(push)` as the operation of `push`. An operation that Lehr has given up never begins. */
+  /** Run `work(push)` as the operation of `push`. One that has ended, or was asked to stop, does not begin. */
   async run(push, work) {
     const { id } = push.operation;
-    if (this.#ended.has(id)) throw fenced('this operation was given up before it arrived');
+    if (this.#ended.get(id)) throw fenced('this operation was given up before it arrived');
     if (this.#running.has(id)) throw transient('this operation is under way already');
+    if (this.#cancelled.get(id)) throw new Stopped(this.#cancelled.get(id));
     const running = work(push);
     this.#running.set(id, { push, running });
     try {
@@ -56,13 +58,13 @@ export class Pushes {
   cancel(id, reason) {
     const found = this.#running.get(id);
     if (found) found.push.stop(reason);
-    else this.#end(id);
+    else this.#cancelled.set(id, reason);
   }
 
   /** Whether an operation may still change production. One that has ended never begins again. */
   mayRun(id) {
     if (this.#running.has(id)) return true;
-    this.#end(id);
+    this.#ended.set(id, true);
     return false;
   }
 
@@ -71,9 +73,12 @@ export class Pushes {
     for (const { push } of this.#running.values()) push.stop(reason);
     await Promise.allSettled([...this.#running.values()].map(({ running }) => running));
   }
+}
 
-  #end(id) {
-    this.#ended.add(id);
-    if (this.#ended.size > MOST_ENDED) this.#ended.delete(this.#ended.values().next().value);
+/** A map that forgets its oldest entries. */
+class Memory extends Map {
+  set(key, value) {
+    if (this.size >= MOST_REMEMBERED) this.delete(this.keys().next().value);
+    return super.set(key, value);
   }
 }

@@ -75,15 +75,15 @@ export class Service {
     }
   }
 
-  async #diff({ target, intent, digest }, compare = this.#plugin.diff) {
+  async #diff({ target, intent, mark }, compare = this.#plugin.diff) {
     const read = new Intent(intent, target.id);
     try {
       this.#check(target);
-      return { digest, difference: difference(await compare(target, read)) };
+      return { mark, difference: difference(await compare(target, read)) };
     } catch (error) {
       const refused = refusal(error, read);
       if (!refused) throw withoutSecrets(error, read);
-      return { digest, ...refused };
+      return { mark, ...refused };
     }
   }
 

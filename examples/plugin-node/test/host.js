@@ -70,7 +70,7 @@ export function request(payload, { goal = 'GOAL_PRESENT', operation = 'operation
     target: { partition: 'test', id, type: 'example.Redirect', incarnation: 1, goal },
     intent: { assets: [asset], secrets },
     operation: { id: operation, epoch: 1 },
-    digest: Buffer.from('abc'),
+    mark: Buffer.from('abc'),
   };
 }
 

@@ -105,6 +105,14 @@ test('an operation that was given up never begins', async (t) => {
   await assert.rejects(fs.readFile(table), { code: 'ENOENT' });
 });
 
+test('a push that was overtaken before it arrived does not begin', async (t) => {
+  const { client, redirect, table } = await world(t);
+  await call(client, 'cancel', { operation: { id: 'operation-1' }, reason: 'REASON_SUPERSEDED' });
+  const { outcome } = await pushed(client, redirect);
+  assert.deepEqual([outcome.result, outcome.message], ['RESULT_FAILED', 'superseded']);
+  await assert.rejects(fs.readFile(table), { code: 'ENOENT' });
+});
+
 test('what is in the way is named, with what to do', async (t) => {
   const { client, table, redirect } = await world(t);
   for (const [put, away] of [
