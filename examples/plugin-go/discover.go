@@ -116,6 +116,8 @@ func recordDraft(zone string, at place, file *zoneFile) (id string, payload map[
 		obstacle = "records of type " + at.kind + " cannot be declared"
 	} else if _, err := record.intended(set.values); err != nil {
 		obstacle = err.Error()
+	} else if set.mixed {
+		obstacle = "these records have several times to live"
 	} else if file.origin == "" {
 		obstacle = zoneObstacle(file)
 	}

@@ -195,8 +195,8 @@ func recordDifference(want intent, file *zoneFile) *pb.Difference {
 		}
 		difference.Changes = append(difference.Changes, lehrplugin.Change("values", intended, found))
 	}
-	if want.set.ttl != observed.ttl {
-		difference.Changes = append(difference.Changes, lehrplugin.Change("ttl", want.set.ttl, observed.ttl))
+	if !want.set.sameTTL(observed) {
+		difference.Changes = append(difference.Changes, lehrplugin.Change("ttl", shownTTL(want.set), shownTTL(observed)))
 	}
 	return difference
 }
@@ -210,6 +210,18 @@ func shownValues(record *Record, set recordSet) any {
 		return fmt.Sprintf("%d texts", len(set.values))
 	}
 	return set.values
+}
+
+func shownTTL(set recordSet) any {
+	switch {
+	case len(set.values) == 0:
+		return nil
+	case set.mixed:
+		return "several"
+	case set.ttl == 0:
+		return "the zone's"
+	}
+	return set.ttl
 }
 
 // edited is the zone file as it should be; nil if it is already.

@@ -60,9 +60,12 @@ var types = func() []*pb.AssetType {
 type recordSet struct {
 	ttl    uint32
 	values []string // sorted
+	mixed  bool     // they have several ttls, of which this is one: resolvers do not accept that
 }
 
-func (r recordSet) equals(other recordSet) bool { return r.ttl == other.ttl && r.sameValues(other) }
+func (r recordSet) equals(other recordSet) bool { return r.sameTTL(other) && r.sameValues(other) }
+
+func (r recordSet) sameTTL(other recordSet) bool { return r.ttl == other.ttl && r.mixed == other.mixed }
 
 func (r recordSet) sameValues(other recordSet) bool {
 	return strings.Join(r.values, "\n") == strings.Join(other.values, "\n")
@@ -87,7 +90,8 @@ func (r recordSet) lines(name, kind string) []string {
 // setOf is what a zone file has.
 func setOf(entries []entry) recordSet {
 	var found recordSet
-	for _, each := range entries {
+	for i, each := range entries {
+		found.mixed = found.mixed || i > 0 && each.ttl != found.ttl
 		found.ttl = each.ttl
 		found.values = append(found.values, each.data)
 	}
@@ -120,5 +124,5 @@ func (r Record) intended(values []string) (recordSet, error) {
 			return recordSet{}, lehrplugin.Stalled(fmt.Sprintf("value %d cannot be written", i+1), why, "correct it")
 		}
 	}
-	return recordSet{r.TTL, sorted}, nil
+	return recordSet{ttl: r.TTL, values: sorted}, nil
 }
