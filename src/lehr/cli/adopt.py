@@ -25,11 +25,20 @@ if TYPE_CHECKING:
     from lehr.sdk.plugin import AssetPlugin
 
 _NAMED = 3
+_OF_TFSTATE = "lehr.TerraformResource"
 
 
 @command()
 @click.argument("type_name", metavar="TYPE", shell_complete=complete_type)
-@click.argument("query", metavar="WHAT...", nargs=-1, required=True)
+@click.argument("query", metavar="WHAT...", nargs=-1)
+@click.option(
+    "--from-tfstate",
+    "tfstate",
+    metavar="FILE",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="Draft a lehr.TerraformResource for each resource of a Terraform state file (version 4). The only "
+    "argument is then the file with the lehr.TerraformProvider.",
+)
 @click.option(
     "--write",
     "folder",
@@ -53,6 +62,7 @@ _NAMED = 3
 def adopt(
     type_name: str,
     query: tuple[str, ...],
+    tfstate: Path | None,
     folder: Path | None,
     name: str | None,
     workspace: Path,
@@ -63,7 +73,7 @@ def adopt(
 
     The form of WHAT depends on the type: paths and patterns of files; the connection of a database and
     patterns of tables; the URL of a collection and options; ids of programs that Lehr runs, ports, or
-    names of programs.
+    names of programs; the file of a Terraform provider, then a resource type and ids or `tag:NAME=VALUE`.
 
     A draft that would change production, or that contains what looks like a secret, is commented out with
     the reason. The others match production exactly. The first asset is a `lehr.ObserveOnly`: until you
@@ -75,6 +85,8 @@ def adopt(
         lehr adopt lehr.DatabaseSchema sqlite:data/shop.sqlite
         lehr adopt lehr.DatabaseSchema postgresql://me@/shop 'sales.*' --write assets
         lehr adopt lehr.HttpResource https://api.example.org/things match=/name fields=name,size
+        lehr adopt lehr.TerraformResource assets/aws.yaml aws_vpc tag:team=shop
+        lehr adopt --from-tfstate terraform.tfstate assets/aws.yaml --write assets
         lehr adopt lehr.Process 8080
         lehr adopt lehr.Process 'shop/*' -o json
     """
@@ -82,6 +94,7 @@ def adopt(
 
     from lehr.model.asset import id_problem
 
+    type_name, query = _asked(type_name, query, tfstate)
     name = name or f"adopted-{type_name.rpartition('.')[2].lower()}"
     if problem := id_problem(f"observe/{name}"):
         raise click.UsageError(f"--name {name!r} is not valid in an asset id: {problem}.")
@@ -99,6 +112,18 @@ def adopt(
         click.echo(f"{path} written.", err=True)
         _warn_if_not_included(path, workspace, read)
     _print_next_steps(drafts)
+
+
+def _asked(type_name: str, query: tuple[str, ...], tfstate: Path | None) -> tuple[str, tuple[str, ...]]:
+    """The type and the query of the plugin."""
+    if tfstate is not None:
+        words = tuple(word for word in (type_name, *query) if word != _OF_TFSTATE)
+        if len(words) != 1:
+            raise click.UsageError("With --from-tfstate, name only the file of the lehr.TerraformProvider.")
+        return _OF_TFSTATE, (*words, f"state={tfstate.resolve()}")
+    if not query:
+        raise click.UsageError("Missing argument 'WHAT...'.")
+    return type_name, query
 
 
 def _workspace(folder: Path) -> Workspace:

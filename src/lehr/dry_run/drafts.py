@@ -105,7 +105,7 @@ class _Judge:
         document = {"id": found.id, "type": found.type, "payload": found.payload}
         asset, problems = convert(document, self._registry, _NOWHERE, lambda pointer: _NOWHERE)
         if asset is None:
-            raise LehrError(f"asset {found.id} is not valid", code="CLI191", why=problems[0].what)
+            raise LehrError(f"asset {found.id} is not valid", code="CLI199", why=problems[0].what)
         self._earlier.assets[asset.id] = asset
         return True
 

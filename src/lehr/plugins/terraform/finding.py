@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any, NamedTuple
 
 import msgspec
@@ -21,6 +22,7 @@ from lehr.plugins.terraform.values.nulls import null_value
 NOTHING = State(None)
 
 _LEAST_NAME = 3
+_NO_IMPORT = re.compile(r"not support import|n't support import|import (is )?not supported", re.IGNORECASE)
 
 
 class Sought(NamedTuple):
@@ -116,14 +118,19 @@ async def _tried(provider: Provider, sought: Sought, id: str) -> State:
 
 async def _imported(provider: Provider, sought: Sought, id: str) -> State:
     """The resource with this import id, as it would be if intent had been applied to it."""
+    sought = sought._replace(handle=replace(NO_HANDLE, import_id=id))
     try:
         imported = await provider.import_resource(sought.resource.type, id)
     except ProviderError as error:
-        if meaning(error.diagnostics) is Meaning.MISSING:
+        kind = meaning(error.diagnostics)
+        if kind is Meaning.MISSING:
             return NOTHING
+        if kind is Meaning.OTHER:  # a type without import, or the id of a state instead of an import id
+            state = await _read(provider, sought, null_value(sought.schema.block), b"")
+            if state.value is not None or _NO_IMPORT.search(str(error)):
+                return state
         raise _look_error(sought, error, known_to_pass=False) from None
-    known = replace(NO_HANDLE, import_id=id)
-    return await _read(provider, sought._replace(handle=known), imported.value, imported.private)
+    return await _read(provider, sought, imported.value, imported.private)
 
 
 async def _read(provider: Provider, sought: Sought, base: Value, private: bytes) -> State:

@@ -34,8 +34,8 @@ def laid_over(
         handle: what is known; `NO_HANDLE` for nothing.
     """
     base = {**null_value(block), **(imported or {})}
-    if imported is None and "id" in base:
-        base["id"] = handle.id or handle.import_id
+    if "id" in base and base["id"] is None:
+        base["id"] = handle.id or handle.import_id or None
     for name, value in handle.residue.items():
         if name in base and base[name] is None:
             base[name] = value

@@ -1,0 +1,97 @@
+"""The real AWS provider, and a stand-in for AWS (moto) on loopback: for tests, which skip without them."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from time import monotonic, sleep
+
+import pytest
+
+from tests.ports import free_ports
+
+SERVICES = ("ec2", "iam", "s3", "sqs", "ssm", "sts")
+_WITHIN_A_MIRROR = "registry.terraform.io/hashicorp/aws/*/linux_*/terraform-provider-aws_v*"
+
+
+def provider_program() -> Path:
+    """The provider, from AWS_PROVIDER or a mirror of terraform. Without one, the test is skipped."""
+    given = os.environ.get("AWS_PROVIDER")
+    if given:
+        return Path(given)
+    configuration = Path(os.environ.get("TF_CLI_CONFIG_FILE", "~/.terraformrc")).expanduser()
+    text = configuration.read_text() if configuration.is_file() else ""
+    mirrors = [
+        *re.findall(r'filesystem_mirror\s*\{[^}]*path\s*=\s*"([^"]+)"', text),
+        "~/.terraform.d/plugins",
+    ]
+    for mirror in mirrors:
+        for program in sorted(Path(mirror).expanduser().glob(_WITHIN_A_MIRROR)):
+            return program
+    pytest.skip(
+        "NO AWS PROVIDER: nothing real was tested here; set AWS_PROVIDER to terraform-provider-aws_v*"
+    )
+
+
+def moto_program() -> str:
+    """The server of moto, from MOTO_SERVER or the path. Without one, the test that asks is skipped."""
+    found = os.environ.get("MOTO_SERVER") or shutil.which("moto_server")
+    if found is None:
+        pytest.skip("NO MOTO: nothing real was tested here; pip install 'moto[server]', or set MOTO_SERVER")
+    return found
+
+
+@contextlib.contextmanager
+def moto() -> Iterator[str]:
+    """An empty AWS; returns its address."""
+    port = free_ports(1)
+    server = subprocess.Popen(
+        [moto_program(), "-H", "127.0.0.1", "-p", str(port)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env={"PATH": os.environ["PATH"], "HOME": "/nonexistent"},
+    )
+    address = f"http://127.0.0.1:{port}"
+    try:
+        deadline = monotonic() + 120
+        while True:
+            try:
+                urllib.request.urlopen(f"{address}/moto-api/", timeout=5).close()
+                break
+            except urllib.error.HTTPError:
+                break
+            except OSError:
+                assert server.poll() is None, "moto has ended"
+                assert monotonic() < deadline, "moto does not answer"
+                sleep(0.1)
+        yield address
+    finally:
+        server.terminate()
+        server.wait()
+
+
+def sha256(program: Path) -> str:
+    """As `sha256sum` prints it."""
+    with program.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def at_moto(address: str, indent: str) -> str:
+    """Lines of the provider's configuration that lead it to moto, for YAML."""
+    endpoints = ", ".join(f'{service}: "{address}"' for service in SERVICES)
+    lines = (
+        "skip_credentials_validation: true",
+        "skip_metadata_api_check: true",
+        "skip_requesting_account_id: true",
+        "s3_use_path_style: true",
+        f"endpoints: [{{{endpoints}}}]",
+    )
+    return "".join(f"{indent}{line}\n" for line in lines)
