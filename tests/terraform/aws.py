@@ -95,3 +95,12 @@ def at_moto(address: str, indent: str) -> str:
         f"endpoints: [{{{endpoints}}}]",
     )
     return "".join(f"{indent}{line}\n" for line in lines)
+
+
+def hcl_at_moto(address: str) -> str:
+    """The same for Terraform."""
+    endpoints = "".join(f'    {service} = "{address}"\n' for service in SERVICES)
+    return (
+        "  skip_credentials_validation = true\n  skip_metadata_api_check = true\n"
+        f"  skip_requesting_account_id = true\n  endpoints {{\n{endpoints}  }}\n"
+    )

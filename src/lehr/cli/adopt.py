@@ -35,7 +35,7 @@ _OF_TFSTATE = "lehr.TerraformResource"
     "--from-tfstate",
     "tfstate",
     metavar="FILE",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    type=click.Path(path_type=Path, dir_okay=False),
     help="Draft a lehr.TerraformResource for each resource of a Terraform state file (version 4). The only "
     "argument is then the file with the lehr.TerraformProvider.",
 )

@@ -36,7 +36,7 @@ def terraform_plugin(deployment: Deployment, clock: Clock) -> TerraformPlugin:
 
 
 class _Start:
-    """Starts providers; what that needs is imported with the first one."""
+    """Starts providers. The client of their protocol is imported with the first one."""
 
     def __init__(self, deployment: Deployment, blocking: Blocking, clock: Clock) -> None:
         self._deployment = deployment

@@ -18,7 +18,7 @@ intended, or none. No terraform binary, no HCL and no state file take part.
     values/      values of Terraform's type system: pure
     wire/        providers over their protocol; needs the extra `lehr[terraform]`
 
-Architecture invariants: production is what the provider reads; the provider's plan alone decides what differs; a
-resource is never created while it is unknown whether it was; nothing that a provider carries out is cancelled;
-no secret, and nothing that was resolved from one, is in a diff, handle, output or message.
+Architecture invariants: production is what a provider reads; the provider's plan alone decides what differs;
+a resource is never created while it is unknown whether it was; nothing that a provider carries out is
+cancelled; no secret, and nothing that was resolved from one, is in a diff, handle, output or message.
 """

@@ -1,4 +1,4 @@
-"""Keeps the secrets that a provider makes, where intent says: in files that only their owner can read."""
+"""Keeps the secrets that a provider makes, in files that intent names and only their owner can read."""
 
 from __future__ import annotations
 

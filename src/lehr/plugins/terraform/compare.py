@@ -37,11 +37,11 @@ SecretsIn = Callable[[Mapping[str, Any]], Iterable[tuple[str, str]]]
 
 
 class Secrecy(NamedTuple):
-    """What must not be shown.
+    """Secrets that must not be shown.
 
     Attributes:
         hidden: hides known secrets in texts.
-        paths: where intent has secrets, whatever the schema says about them.
+        paths: where intent has secrets, whatever the schema has about them.
     """
 
     hidden: Hidden = NOTHING_HIDDEN

@@ -1,4 +1,4 @@
-"""What differs between two values of one schema, and whether it may be shown. Pure."""
+"""Differences between two values of one schema, and whether they may be shown. Pure."""
 
 from __future__ import annotations
 

@@ -257,7 +257,7 @@ async def _draft(
 async def _planned(
     provider: Provider, type: str, schema: Schema, state: State, config: Any
 ) -> tuple[set[str], str]:
-    """What a provider would change, and why the configuration does not do; both are empty if it does."""
+    """Attributes that a provider would change, and why the configuration does not do; empty if it does."""
     proposed = proposed_new(schema.block, state.value, config)
     try:
         planned = await provider.plan(type, state, proposed, config)

@@ -1,4 +1,4 @@
-"""What a provider's errors mean: wait, ask a person, or look what has happened. Pure.
+"""The meaning of a provider's errors: wait, ask a person, or look what has happened. Pure.
 
 Providers answer with texts for people. Words that nearly all of them take from their APIs and from Go's
 network library decide what passes by waiting. After any other error, Lehr waits where that does no harm.
@@ -46,7 +46,7 @@ _EXISTS = re.compile(
 
 
 class Meaning(enum.Enum):
-    """What an error means.
+    """The meaning of an error.
 
     MISSING: there is nothing. REFUSED: credentials or permissions. EXISTS: something has this name already.
     UNANSWERED: the API has not answered the provider, which may have changed something. PASSING: the API is
@@ -62,7 +62,7 @@ class Meaning(enum.Enum):
 
 
 def meaning(diagnostics: Iterable[Diagnostic]) -> Meaning:
-    """What the errors among these mean. An answer that is missing comes first, as it leaves most open."""
+    """The meaning of the errors among these. A missing answer comes first, as it leaves most open."""
     text = " ".join(f"{item.summary} {item.detail}" for item in errors(diagnostics))
     kinds = (
         (_UNANSWERED, Meaning.UNANSWERED),

@@ -30,7 +30,7 @@ class Sought(NamedTuple):
 
     Attributes:
         config: intent, as a value of the type; None for intent that is not known.
-        handle: what is known.
+        handle: leads to it, if it is known.
         lost: id of a push that may have created it; empty for none.
         incarnation: of the intent.
         visible_seconds: how long APIs may hide a resource that was just created.
@@ -146,7 +146,7 @@ async def _read(provider: Provider, sought: Sought, base: Value, private: bytes)
 
 
 async def _upgraded(provider: Provider, sought: Sought) -> Value:
-    """What the handle knows of the resource, in the provider's schema of today."""
+    """The resource as far as the handle knows it, in the provider's schema of today."""
     handle, schema = sought.handle, sought.schema
     known = {**null_value(schema.block), **_in(schema, handle.residue)}
     if "id" in known:
@@ -201,7 +201,7 @@ async def _of_lost_push(provider: Provider, sought: Sought) -> Observed:
         f"the push {lost} may have created a {resource.type}, which cannot be found",
         code="TER114",
         why="its answer was lost; creating it again could make a second one",
-        fix=f"look for it: if it is there, add `import: ID`; if not, add `verified_push: {lost}`",
+        fix=f"if the resource is there, add `import: ID`; if not, add `verified_push: {lost}`",
     )
 
 

@@ -22,7 +22,7 @@ TAG = "lehr-operation"
 
 
 class Intended(NamedTuple):
-    """What intent has about one resource or data source.
+    """One resource or data source as intent has it.
 
     Attributes:
         outputs: values of `payload.references`, by name; `UNKNOWN` for one that is not known.
@@ -104,7 +104,7 @@ def configuration(block: Block, intended: Intended, tag: tuple[str, str] | None 
 
 
 def require_places_for_secrets(block: Block, resource: TerraformResource) -> None:
-    """Refuse a type that makes secrets, unless intent says where they go.
+    """Refuse a type that makes secrets, unless intent names places for these.
 
     Raises:
         StalledError: a place is missing, or is for something else.

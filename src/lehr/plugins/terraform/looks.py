@@ -58,7 +58,7 @@ class Looks:
         """A resource next to intent.
 
         Args:
-            handle: what is known of it.
+            handle: leads to it, if it is known.
             lost: id of a push that may have created it; empty for none.
 
         Raises:

@@ -1,4 +1,4 @@
-"""What a process remembers of its pushes. Only hints: another process does without."""
+"""Memories of a process about its pushes. Only hints: another process does without."""
 
 from __future__ import annotations
 

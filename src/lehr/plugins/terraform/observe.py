@@ -26,12 +26,12 @@ def laid_over(
     """The state to read a resource with.
 
     Args:
-        imported: what its import has answered; None if it cannot be imported.
+        imported: the answer of its import; None if it cannot be imported.
         configured: intent, as a value of the block.
-        applied: records of intent (`handle.records`). What the handle has another record of was not applied,
-            and is left as it was imported. Without any record, a resource is adopted as if intent had been
-            applied.
-        handle: what is known; `NO_HANDLE` for nothing.
+        applied: records of intent (`handle.records`). An attribute of which the handle has another record was
+            not applied, and is left as it was imported. Without any record, a resource is adopted as if
+            intent had been applied.
+        handle: of the resource; `NO_HANDLE` for none.
     """
     base = {**null_value(block), **(imported or {})}
     if "id" in base and base["id"] is None:

@@ -120,7 +120,7 @@ class _Process:
         users: calls of the plugin that use it now.
         applying: changes that it carries out now.
         used_at: monotonic seconds of the last use.
-        retired: whether it is to be closed once nothing uses it.
+        retired: whether it will be closed once nothing uses it.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Reads what intent has about a resource or data source: its payload, its provider, outputs and secrets."""
+"""Reads a resource or data source as intent has it: its payload, its provider, outputs and secrets."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from lehr.sdk.secrets import Secrets, SecretValue
 
 
 async def intended(target: Target, read: Reader, secrets: Secrets) -> Intended:
-    """What intent has about `target`.
+    """The resource or data source of `target`, as intent has it.
 
-    What should go is also understood without outputs and secrets that are not there: these may be gone.
+    One that should go is also understood without outputs and secrets that are not there: these may be gone.
 
     Raises:
         LehrError: something is missing or not known yet.
