@@ -34,7 +34,7 @@ def new(name: str, language: str, type_name: str | None, directory: Path | None)
         lehr plugin new queue --language python --type shop.Queue --directory plugins/queue
     """
     folder = directory or Path(name)
-    kind = type_name or type_of(name)
+    kind = type_of(name) if type_name is None else type_name
     written = write_plugin(language, name, kind, folder)
     click.echo(f"Created the plugin {name} for assets of type {kind}: {len(written)} files in {folder}.")
     _print_next_steps(name, language, folder)
