@@ -59,6 +59,7 @@ def test_every_field_is_described_with_its_default(type: type[msgspec.Struct]) -
         assert (field.encode_name, default) in rows
 
 
+@pytest.mark.timeout(900)  # most of it are the provider's own waits
 def test_the_guide_is_run(tmp_path: Path) -> None:
     here = tmp_path / "here"
     here.mkdir()
@@ -79,6 +80,7 @@ def test_the_guide_is_run(tmp_path: Path) -> None:
     assert "token-of-the-test" not in printed
 
 
+@pytest.mark.timeout(900)
 def test_the_tutorial_is_run(tmp_path: Path) -> None:
     here = tmp_path / "here"
     here.mkdir()
