@@ -317,6 +317,47 @@ def test_it_shows_what_changes_by_itself_and_keeps_what_is_open(
     context.close()
 
 
+ONLY_EVENTS = """
+const later = window.setTimeout, Source = window.EventSource;
+window.setTimeout = (work, wait) => (wait > 5000 ? 0 : later(work, wait));
+window.received = 0;
+window.EventSource = class extends Source {
+  constructor(path) {
+    super(path);
+    this.addEventListener("message", () => { window.received += 1; });
+  }
+};
+"""
+"""A page that is not refreshed after a time, and counts the events that it receives."""
+
+
+@pytest.mark.parametrize("served", ["live"], indirect=True)
+def test_what_changes_while_it_asks_is_shown_without_another_change(
+    browser: Any, served: str, shelf: Shelf
+) -> None:
+    context = signed_in(browser, served, bypass_csp=True)
+    page = Watched(context).page
+    page.add_init_script(ONLY_EVENTS)
+    page.goto(f"{served}/p/shop/assets/a")
+    overtaken: list[str] = []
+
+    def change_once_answered(route: Any) -> None:
+        answer = route.fetch()
+        if not overtaken and "the first" in answer.text():
+            overtaken.append(answer.text())
+            before = page.evaluate("window.received")
+            shelf.decide("a", Status.WAITING, Reason.FROZEN, "frozen: the second change")
+            page.wait_for_function(f"window.received > {before}", timeout=PATIENCE)
+        route.fulfill(response=answer)
+
+    page.route("**/p/shop/assets/a", change_once_answered)
+    shelf.decide("a", Status.WAITING, Reason.FROZEN, "frozen: the first change")
+    playwright.expect(page.locator("h1")).to_contain_text("the second change", timeout=PATIENCE)
+    assert len(overtaken) == 1
+    assert "the second" not in overtaken[0]
+    context.close()
+
+
 @pytest.mark.parametrize("served", ["live"], indirect=True)
 def test_seven_tabs_and_more_are_all_shown_what_changes(browser: Any, served: str, shelf: Shelf) -> None:
     context = signed_in(browser, served)

@@ -2,22 +2,31 @@
 const SOON = 150; // much often changes together
 const EVERY = 15000; // times and progress change without an event
 const RETRY = 3000;
+const PATIENCE = 60000;
 const still = "still" in document.body.dataset; // what it shows takes work to find, so only people ask again
 let timer, stream, waiting, release;
+let asking = false; // for a newer page, which may lack what changes meanwhile
+let late = false; // something changed meanwhile
 
 async function refresh() {
   if (still) return;
   if (document.hidden || document.activeElement?.closest("form")) return again(EVERY);
+  if (asking) return changed();
+  asking = true;
+  late = false;
   try {
-    const response = await fetch(location.href, { headers: { accept: "text/html" } });
+    const signal = AbortSignal.timeout(PATIENCE);
+    const response = await fetch(location.href, { headers: { accept: "text/html" }, signal });
     const page = new DOMParser().parseFromString(await response.text(), "text/html");
     replace("main", page);
     replace("#freshness", page);
     document.body.classList.remove("stale");
-    again(EVERY);
+    again(late ? SOON : EVERY);
   } catch {
     document.body.classList.add("stale");
     again(RETRY);
+  } finally {
+    asking = false;
   }
 }
 
@@ -41,7 +50,8 @@ function again(wait) {
 }
 
 function changed() {
-  if (due > Date.now() + SOON) again(SOON);
+  if (asking) late = true;
+  else if (due > Date.now() + SOON) again(SOON);
 }
 
 // Browsers allow six connections to a server. One visible page follows the feed for all of a browser, where it
