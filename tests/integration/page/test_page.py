@@ -408,6 +408,26 @@ def test_the_overview_counts_assets_by_status(state: Path) -> None:
         assert expected in text, text
 
 
+def test_an_asset_that_waits_for_a_release_looks_the_same_in_the_list_as_on_the_overview(state: Path) -> None:
+    [answer] = ask(state, "/p/shop/assets")
+    assert "▲ Converged AwaitingRelease" in words(shape(answer))
+    assert "AsIntended" not in words(shape(answer))
+
+
+def test_a_headline_does_not_repeat_the_name_of_the_check(state: Path) -> None:
+    [answer] = ask(state, "/p/shop/assets/c")
+    title = answer.content.decode().partition("<h1>")[2].partition("</h1>")[0]
+    [check] = re.findall(r'▲ waits</span> <span class="id">([^<]+)</span>', answer.content.decode())
+    assert "c is waiting: " in title
+    assert check not in title
+
+
+def test_a_value_that_was_not_there_before_is_blank_and_not_null(evil: Path) -> None:
+    [answer] = ask(evil, "/p/shop/compare?from=1&to=2")
+    assert answer.status == 200
+    assert "null" not in shape(answer).text
+
+
 def test_a_long_history_is_shown_page_by_page(tmp_path: Path) -> None:
     tmp_path.chmod(0o700)
     shelf = Shelf(tmp_path / "state.sqlite")
