@@ -103,6 +103,6 @@ def require_admitted(diff: Diff, admitted: Digest) -> None:
         raise TransientError(
             "the plan is not the one that was compared",
             code="TWS126",
-            why=f"what the module reads has changed; a push would now change {diff.summary()}",
+            why=f"production or an input of the module has changed; a push would now change {diff.summary()}",
             fix="nothing was applied; Lehr compares again",
         )

@@ -235,7 +235,7 @@ def _content(file: WorkspaceFile, contents: Contents) -> bytes:
 
 
 def _source(root: Path) -> str:
-    """What identifies the configuration in a folder of the machine, without its local modules."""
+    """Identifies the configuration in a folder of the machine, without its local modules."""
     try:
         names = sorted(os.listdir(root))
         known = [name for name in names if is_configuration(name) or name == LOCK_FILE]

@@ -62,12 +62,12 @@ class Problem(msgspec.Struct, frozen=True):
 
     @property
     def is_lock(self) -> bool:
-        """Whether somebody else has the lock of the state."""
+        """Whether another command has the lock of the state."""
         return self.summary == "Error acquiring the state lock" and "Lock Info" in self.detail
 
 
 class Steps(msgspec.Struct):
-    """What an `apply` has done so far."""
+    """The changes of an `apply` so far."""
 
     started: int = 0
     done: int = 0
@@ -119,7 +119,7 @@ def error_of(
         otherwise: how it ended, for a command that reports no error.
     """
     if not problems:
-        why = hidden.shown(otherwise) or "it reports no error"
+        why = one_line(hidden.shown(otherwise)) or "it reports no error"
         return TransientError(f"{command} failed", code="TWS130", why=why)
     for problem in problems:
         if problem.is_lock:
@@ -141,20 +141,21 @@ def described(problem: Problem, hidden: Hidden = NOTHING_HIDDEN) -> str:
     if problem.file:
         place = ", ".join(filter(None, (place, f"{problem.file} line {problem.line}")))
     text = one_line(hidden.shown(problem.summary))[:_MOST_SUMMARY]
-    return f"{text} ({one_line(hidden.shown(place))})" if place else text
+    return f"{text} ({one_line(hidden.shown(place))[:_MOST_SUMMARY]})" if place else text
 
 
 def reported(problems: list[Problem], otherwise: str, hidden: Hidden) -> str:
-    """What went wrong, in one line for an outcome."""
+    """The problems in one line, for an outcome."""
     own = [problem for problem in problems if problem.summary != "execution halted"] or problems
     if not own:
-        return hidden.shown(otherwise)
+        return one_line(hidden.shown(otherwise))
     detail = _detail(own[0], hidden)
     return described(own[0], hidden) + (f": {detail}" if detail else "") + _more(own)
 
 
 def _more(problems: list[Problem]) -> str:
-    return f"; {len(problems) - 1} more errors" if len(problems) > 1 else ""
+    count = len(problems) - 1
+    return f"; {count} more error{'s' if count > 1 else ''}" if count else ""
 
 
 def progress_of(line: dict[str, Any], steps: Steps) -> str | None:

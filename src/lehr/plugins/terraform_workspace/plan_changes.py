@@ -24,7 +24,7 @@ _MOST_BYTES = 11_000
 _MOST_NOTES = 10
 
 _ACTIONS = {
-    ("create",): ("created", None),
+    ("create",): ("present", None),
     ("delete",): (None, "present"),
     ("delete", "create"): ("deleted and created again", "present"),
     ("create", "delete"): ("created again, then deleted", "present"),
@@ -36,8 +36,8 @@ _REASONS = {
     "replace_because_cannot_update": "it cannot be changed",
     "replace_by_request": "it was asked for",
     "replace_by_triggers": "`replace_triggered_by` has changed",
-    "delete_because_no_resource_config": "the module does not have it any more",
-    "delete_because_no_module": "its module is not used any more",
+    "delete_because_no_resource_config": "it is no longer in the module",
+    "delete_because_no_module": "its module is no longer used",
 }
 
 
@@ -125,7 +125,7 @@ def _resource(item: Mapping[str, Any], hidden: Hidden) -> Iterator[Change]:
         intended, observed = action
         if reason := _REASONS.get(item.get("action_reason", "")):
             intended = f"{intended}, because {reason}" if intended else None
-            observed = observed if intended else f"present, and to be deleted because {reason}"
+            observed = observed if intended else f"present ({reason})"
         yield Change(_path(address), intended, observed)
     if (previous := item.get("previous_address")) and previous != item["address"]:
         yield Change(_path(f"{address}/address"), item["address"], previous)
@@ -133,8 +133,10 @@ def _resource(item: Mapping[str, Any], hidden: Hidden) -> Iterator[Change]:
         id = "another id" if not isinstance(importing, dict) else importing.get("id")
         yield Change(_path(f"{address}/import"), shown(id, hidden) or "another id", None)
     if not {"create", "update"}.isdisjoint(change["actions"]):
+        creates = "create" in change["actions"]  # of which most attributes are not known yet
         for leaf in _changed(change, address):
-            yield _change(leaf, hidden)
+            if not (creates and leaf.unknown and leaf.intended is None):
+                yield _change(leaf, hidden)
 
 
 def _output(name: str, change: Mapping[str, Any], hidden: Hidden) -> Iterator[Change]:

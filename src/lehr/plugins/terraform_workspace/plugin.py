@@ -50,7 +50,7 @@ _PASSED_ON = (
     *("TF_CLI_CONFIG_FILE", "TF_PLUGIN_CACHE_DIR", "TF_PLUGIN_CACHE_MAY_BREAK_DEPENDENCY_LOCK_FILE"),
     *("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy"),
 )
-"""Variables of Lehr's own environment that say where providers come from."""
+"""Variables of Lehr's own environment that decide where providers come from."""
 
 _VERSION_SECONDS = 30.0
 _GRACES = (20.0, 120.0)

@@ -36,7 +36,7 @@ def find(program: str, base: str, search: str) -> Program:
     """The command `program`, by name or path.
 
     Args:
-        base: what a relative path is relative to.
+        base: where a relative path starts.
         search: where names are looked for, as in `PATH`.
 
     Raises:

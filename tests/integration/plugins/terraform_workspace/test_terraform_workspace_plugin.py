@@ -124,10 +124,11 @@ def test_a_diff_is_the_plan(workspace: Workspace) -> None:
     async def main(lehr: Run) -> None:
         found = await lehr.diff(workspace.asset())
         changes = {change.path: (change.intended, change.observed) for change in found.changes}
-        assert changes["terraform_data.lamp"] == ("created", None)
+        assert changes["terraform_data.lamp"] == ("present", None)
         assert changes["terraform_data.lamp/input/size"] == ("1", None)
         assert changes["terraform_data.lamp/input/password"] == ("[secret]", None)
-        assert changes["terraform_data.lamp/id"] == ("(known after apply)", None)
+        assert "terraform_data.lamp/id" not in changes
+        assert changes["outputs/lamp"] == ("(known after apply)", None)
         assert changes["outputs/password"] == ("[secret]", None)
         assert found.effects == Effects(capacity=None)
         assert found.outputs == {}
