@@ -39,7 +39,7 @@ export function refusal(error, intent) {
 /** The last message of a push that has thrown `error`. */
 export function pushRefusal(error, intent) {
   if (error instanceof Stopped) return { outcome: outcome({ result: 'failed', message: error.message }) };
-  // A fault of the plugin: nobody knows how far it came, so Lehr looks before anything else is done.
+  // A fault of the plugin: it is unknown how far it came, so Lehr looks before anything else is done.
   return refusal(error, intent) ?? { outcome: outcome({ result: 'unknown', message: fault(error, intent) }) };
 }
 

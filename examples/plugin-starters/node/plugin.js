@@ -34,7 +34,7 @@ function wanted(line, goal) {
   return goal === 'GOAL_ABSENT' ? undefined : `${line.text}\n`;
 }
 
-/** What a diff shows of a content. A diff is stored and shown: no secrets, and nothing long. */
+/** A content as a diff shows it. A diff is stored: no secrets, and nothing long. */
 function shown(content) {
   return content === undefined ? undefined : content.trimEnd().slice(0, 200);
 }

@@ -56,7 +56,7 @@ class LinePlugin(AssetPlugin):
 
 
 def shown(content: str | None) -> str | None:
-    """What a diff shows of a content. A diff is stored and shown: no secrets, and nothing long."""
+    """A content as a diff shows it. A diff is stored: no secrets, and nothing long."""
     return None if content is None else content.rstrip()[:MOST_SHOWN]
 
 

@@ -3,7 +3,7 @@
 In: the name of a plugin, the type of its assets, and a language. Out: a small plugin that works, with what
 `lehr plugin test` needs.
 
-In contents and in names of files, `line-plugin` stands for the name and `example.Line` for the type. So each
+In contents and names of files, `line-plugin` is replaced by the name, and `example.Line` by the type. So each
 template is also a plugin, as it stands.
 
 Architecture invariant: nothing is written into a folder that has anything in it.
