@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 from typing import Any
 
@@ -23,6 +24,9 @@ from lehr.plugins.terraform.values.msgpack_codec import encode
 from lehr.plugins.terraform.values.secret_paths import without, write_only_paths
 from tests.terraform.fake_store import Store
 from tests.terraform.fake_types import REPLACES
+
+_NUMBERS = itertools.count(1)
+"""So that no two computed values are equal."""
 
 _VOLATILE = {"etag"}
 """Computed attributes that are another at each change."""
@@ -125,10 +129,10 @@ def _each(nested: NestedBlock | NestedObject, block: Block, proposed: Value, con
     return _filled(block, proposed, config)
 
 
-def _known(block: Block, value: Value, name: str = "") -> Value:
+def _known(block: Block, value: Value) -> Value:
     """`value` with what the provider makes of unknown parts."""
     if value is UNKNOWN:
-        return f"made-{name}" if name else None
+        return None
     if not isinstance(value, dict):
         return value
     known = dict(value)
@@ -137,7 +141,9 @@ def _known(block: Block, value: Value, name: str = "") -> Value:
         if attribute.nested is not None:
             known[attribute.name] = _known_each(attribute.nested, block_of(attribute.nested), one)
         elif one is UNKNOWN:
-            known[attribute.name] = f"made-{attribute.name}" if attribute.type == "string" else None
+            known[attribute.name] = (
+                f"made-{attribute.name}-{next(_NUMBERS)}" if attribute.type == "string" else None
+            )
     for nested in block.blocks:
         known[nested.name] = _known_each(nested, nested.block, value[nested.name])
     return known

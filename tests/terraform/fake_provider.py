@@ -107,7 +107,7 @@ class Server:
 
 def _noted(value: Any) -> Any:
     if isinstance(value, messages.DynamicValue):
-        return base64.b64encode(value.msgpack).decode()
+        return {"msgpack": base64.b64encode(value.msgpack).decode()}
     return value if isinstance(value, str | int) else repr(value)
 
 

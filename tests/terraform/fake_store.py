@@ -8,6 +8,8 @@ import urllib.parse
 from pathlib import Path
 from typing import Any
 
+from lehr.plugins.terraform.provider import Number
+
 
 class Store:
     """Resources by type and id, one file each: what an API would show of them."""
@@ -24,12 +26,12 @@ class Store:
         path = self._path(type_, id_)
         path.parent.mkdir(parents=True, exist_ok=True)
         new = path.with_suffix(".new")
-        new.write_text(json.dumps(shown))
+        new.write_text(json.dumps(shown, default=_digits))
         os.replace(new, path)
 
     def get(self, type_: str, id_: str) -> dict[str, Any] | None:
         try:
-            found: dict[str, Any] = json.loads(self._path(type_, id_).read_text())
+            found: dict[str, Any] = json.loads(self._path(type_, id_).read_text(), object_hook=_number)
         except FileNotFoundError:
             return None
         return found
@@ -62,3 +64,12 @@ class Store:
 
     def _path(self, type_: str, id_: str) -> Path:
         return self.folder / type_ / f"{urllib.parse.quote(id_, safe='')}.json"
+
+
+def _digits(value: Any) -> Any:
+    assert isinstance(value, Number)
+    return {"digits of a number": value.digits}
+
+
+def _number(found: dict[str, Any]) -> Any:
+    return Number(found["digits of a number"]) if "digits of a number" in found else found

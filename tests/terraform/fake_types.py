@@ -58,7 +58,11 @@ _RULE = Block(
         _sticky("zone"),
         _optional("key", "string", "sensitive"),
     ),
-    blocks=(NestedBlock("part", _PART, Nesting.SET),),
+    blocks=(
+        NestedBlock("part", _PART, Nesting.SET),
+        NestedBlock("lone", _PART, Nesting.SINGLE),
+        NestedBlock("row", _PART, Nesting.LIST),
+    ),
 )
 
 _REPEATED = (Nesting.SINGLE, Nesting.LIST, Nesting.SET, Nesting.MAP)
@@ -67,10 +71,10 @@ _ITEM = (_optional("name"), _sticky("zone"), _computed("id"), _optional("size", 
 
 
 def _nested(name: str, nesting: Nesting, *words: str) -> Attribute:
-    inner = _has(
-        "inner", None, "optional", nested=NestedObject((_optional("a"), _sticky("b")), Nesting.SINGLE)
-    )
-    return _has(name, None, *words, nested=NestedObject((*_ITEM, inner), nesting))
+    pair = (_optional("a"), _sticky("b"))
+    inner = _has("inner", None, "optional", nested=NestedObject(pair, Nesting.SINGLE))
+    inners = _has("inners", None, "optional", nested=NestedObject(pair, Nesting.LIST))
+    return _has(name, None, *words, nested=NestedObject((*_ITEM, inner, inners), nesting))
 
 
 _GIVEN = Block(

@@ -5,10 +5,13 @@
 
 from typing import Any
 
-from lehr.plugins.terraform.provider import UNKNOWN
+import pytest
+
+from lehr.plugins.terraform.provider import UNKNOWN, Attribute, Block, NestedBlock, NestedObject, Nesting
 from lehr.plugins.terraform.values.configured import configured
 from lehr.plugins.terraform.values.nulls import null_value
 from lehr.plugins.terraform.values.proposed import proposed_new
+from lehr.plugins.terraform.values.set_elements import may_become
 from tests.unit.plugins.terraform.blocks import BLOCK
 
 
@@ -86,3 +89,48 @@ def test_what_is_unknown_as_a_whole_stays_unknown() -> None:
     assert proposed["rule"] is UNKNOWN
     assert proposed["servers"] is UNKNOWN
     assert proposed["step"] == [UNKNOWN]
+
+
+LINE = Block(attributes=(Attribute(name="text", type="string", optional=True),))
+ELEMENT = Block(
+    attributes=(
+        Attribute(name="id", type="string", computed=True),
+        Attribute(name="name", type="string", optional=True),
+        Attribute(name="note", nested=NestedObject(LINE.attributes, Nesting.SINGLE), optional=True),
+    ),
+    blocks=(
+        NestedBlock("list", LINE, Nesting.LIST),
+        NestedBlock("set", LINE, Nesting.SET),
+        NestedBlock("map", LINE, Nesting.MAP),
+        NestedBlock("one", LINE, Nesting.SINGLE),
+    ),
+)
+A, B = {"text": "a"}, {"text": "b"}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "same"),
+    [
+        ({}, {}, True),
+        ({"name": "x"}, {"name": "y"}, False),
+        ({"name": "x"}, {}, False),
+        ({}, {"name": "x"}, False),
+        ({}, {"note": A}, True),
+        ({"note": A}, {}, False),
+        ({"note": A}, {"note": B}, False),
+        ({"list": [A]}, {"list": [A, B]}, True),
+        ({"list": [A, B]}, {"list": [A]}, False),
+        ({"list": []}, {"list": [A]}, True),
+        ({"set": [A]}, {"set": [A, B]}, True),
+        ({"set": [A, B]}, {"set": [A]}, False),
+        ({"map": {"k": A}}, {"map": {"k": A, "l": B}}, True),
+        ({"map": {"k": A}}, {"map": {"l": A}}, False),
+        ({}, {"one": A}, True),
+        ({"one": A}, {}, False),
+    ],
+)
+def test_an_element_of_a_set_may_have_grown_within(
+    before: dict[str, Any], after: dict[str, Any], same: bool
+) -> None:
+    state = configured(ELEMENT, before)[0] | {"id": "1"}
+    assert may_become(ELEMENT, configured(ELEMENT, after)[0], state) is same

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lehr.plugins.terraform.provider import UNKNOWN, Attribute, Block, NestedObject, Nesting, Value
-from lehr.plugins.terraform.values.cty_types import attribute_type, block_of
+from lehr.plugins.terraform.values.cty_types import attribute_type, block_of, implied_type
 from lehr.plugins.terraform.values.msgpack_codec import encode
 
 
@@ -25,7 +25,13 @@ class Former:
 
 
 def may_become(block: Block, config: Value, state: Value) -> bool:
-    """Whether `state` is `config`, with no more than what a provider may have added."""
+    """Whether `state` is `config`, with no more than what a provider may have added.
+
+    As Terraform decides it: it compares the attributes that `state` has. So a collection may have grown in
+    `config`, but not shrunk, and elements of sets within must not differ at all.
+    """
+    if state is None:
+        return True
     if not isinstance(config, dict) or not isinstance(state, dict):
         return config is state
     return all(
@@ -69,29 +75,30 @@ def _by_hand(attribute: Attribute, value: Value) -> bool:
 
 
 def _attribute_may(attribute: Attribute, config: Value, state: Value) -> bool:
-    if config is None:
-        return state is None or attribute.computed
+    if config is None and attribute.computed:
+        return True
     if attribute.nested is not None:
         return _elements_may(attribute.nested.nesting, block_of(attribute.nested), config, state)
-    if config is UNKNOWN or state is UNKNOWN:
-        return config is state
     type_ = attribute_type(attribute)
     return encode(config, type_) == encode(state, type_)
 
 
 def _elements_may(nesting: Nesting, block: Block, config: Value, state: Value) -> bool:
-    if config is None or config is UNKNOWN or state is None or state is UNKNOWN:
+    if not state:
+        return True
+    if config is None or config is UNKNOWN or state is UNKNOWN:
         return config is state
     match nesting:
         case Nesting.LIST:
-            return len(config) == len(state) and all(
-                may_become(block, one, other) for one, other in zip(config, state, strict=True)
+            return len(state) <= len(config) and all(
+                may_become(block, config[index], one) for index, one in enumerate(state)
             )
         case Nesting.MAP:
-            return config.keys() == state.keys() and all(
-                may_become(block, config[key], state[key]) for key in config
+            return state.keys() <= config.keys() and all(
+                may_become(block, config[key], one) for key, one in state.items()
             )
         case Nesting.SET:
-            left = Former(block, state)
-            return len(config) == len(state) and all(left.take(one) is not None for one in config)
+            type_ = implied_type(block)
+            written = {encode(one, type_) for one in config}
+            return all(encode(one, type_) in written for one in state)
     return may_become(block, config, state)
