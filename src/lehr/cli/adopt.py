@@ -87,6 +87,7 @@ def adopt(
         lehr adopt lehr.HttpResource https://api.example.org/things match=/name fields=name,size
         lehr adopt lehr.TerraformResource assets/aws.yaml aws_vpc tag:team=shop
         lehr adopt --from-tfstate terraform.tfstate assets/aws.yaml --write assets
+        lehr adopt lehr.TerraformWorkspace /srv/infra workspace=production
         lehr adopt lehr.Process 8080
         lehr adopt lehr.Process 'shop/*' -o json
     """

@@ -2,7 +2,7 @@
 
 Its neighbours: `payload` is what people write; `folders` locks and fills the folder of an asset; `program`
 finds the command, `commands` runs it; `plan_changes` reads a plan as a diff, `messages` what the command
-prints; `agreement` decides whether a plan may be used.
+prints; `agreement` decides whether a plan may be used; `adoption` drafts intent for modules that exist.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -18,13 +18,14 @@ from msgspec.structs import replace
 from lehr.base.blocking import Blocking
 from lehr.base.clock import Clock
 from lehr.base.errors import StalledError, TransientError
-from lehr.model.asset import AssetId, AssetKey
+from lehr.model.asset import AssetId, AssetKey, Partition
 from lehr.model.diff import Diff, Goal, Target
 from lehr.model.operation import DONE, Operation, Outcome, Progress, Result
 from lehr.model.outputs import OutputNames
 from lehr.plugins.environment import small_environment
 from lehr.plugins.launch import Launch
 from lehr.plugins.processes import Processes
+from lehr.plugins.terraform_workspace import adoption
 from lehr.plugins.terraform_workspace import program as programs
 from lehr.plugins.terraform_workspace.agreement import (
     VALUES,
@@ -42,9 +43,10 @@ from lehr.plugins.terraform_workspace.payload import (
     TERRAFORM_WORKSPACE,
     TerraformWorkspace,
 )
+from lehr.plugins.terraform_workspace.plan_changes import Plan
 from lehr.plugins.terraform_workspace.program import Program
-from lehr.sdk.plugin import AssetPlugin, Push, Reader, Traits
-from lehr.sdk.secrets import Hidden, NoSecrets, Secrets, revealed
+from lehr.sdk.plugin import AssetPlugin, Found, Push, Reader, Traits
+from lehr.sdk.secrets import NOTHING_HIDDEN, Hidden, NoSecrets, Secrets, revealed
 
 _PASSED_ON = (
     *("TF_CLI_CONFIG_FILE", "TF_PLUGIN_CACHE_DIR", "TF_PLUGIN_CACHE_MAY_BREAK_DEPENDENCY_LOCK_FILE"),
@@ -148,6 +150,17 @@ class TerraformWorkspacePlugin(AssetPlugin):
         mark = mark_of(self._folder(operation.key), operation.id)
         running = self._processes.runs(mark) or await self._blocking.run(mark.running)
         return Progress.RUNNING if running else Progress.ENDED
+
+    async def discover(self, query: Sequence[str], partition: Partition) -> AsyncIterator[Found]:
+        """A draft of each root module in the folders of `query`; see `adoption.drafts`."""
+
+        async def look(id: str, module: TerraformWorkspace) -> tuple[str, Plan]:
+            intended = Intended(module, {}, self._environment, {}, NOTHING_HIDDEN)
+            async with self._commands(AssetKey(partition, AssetId(id)), intended) as commands:
+                return await commands.compared(destroy=False)
+
+        async for draft in adoption.drafts(look, self._blocking, self._base, query):
+            yield draft
 
     async def close(self) -> None:
         """End what only looks. An `apply` continues, and the next process finds it."""

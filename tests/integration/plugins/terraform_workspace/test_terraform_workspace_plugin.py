@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from lehr.base.errors import LehrError, StalledError, TransientError, WaitingError
-from lehr.model.asset import Asset, AssetId, make_asset
+from lehr.model.asset import Asset, AssetId, Partition, make_asset
 from lehr.model.diff import Diff, Effects, Goal, Target
 from lehr.model.operation import Operation, Outcome, Progress, Result
 from lehr.model.secret import Secret
@@ -770,3 +770,59 @@ def unwritable(path: Path) -> Iterator[None]:
 def test_a_state_folder_that_cannot_be_written_is_reported(faked: Workspace) -> None:
     with unwritable(faked.lehr), raises("TWS120", TransientError):
         run(faked, lambda lehr: lehr.diff(faked.asset()))
+
+
+# Adoption
+
+
+@real_terraform
+def test_modules_that_exist_are_drafted(tmp_path: Path) -> None:
+    made = {**MODULE, "variable": {"size": {"default": "1"}, "password": {"default": "x", "sensitive": True}}}
+    applied, needy, broken = (Workspace(tmp_path / name, "terraform", made) for name in ("a", "b", "c"))
+    needy.write(MODULE)
+    (broken.root / "main.tf.json").write_text("{")
+    asset = applied.asset(variables={}, secrets={}, environment={})
+
+    async def main(lehr: Run) -> None:
+        await lehr.push(asset)
+        before = applied.observed()
+        query = [str(workspace.root) for workspace in (applied, needy, broken)]
+        drafts = [found async for found in lehr.plugin.discover(query, Partition("test"))]
+        assert [draft.id for draft in drafts] == [
+            "terraform/module",
+            "terraform/module-2",
+            "terraform/module-3",
+        ]
+        assert drafts[0].payload == {"root": str(applied.root)}
+        assert drafts[0].notes == ("it has outputs that can be published: lamp, size",)
+        assert drafts[0].obstacle == ""
+        assert "No value for required variable" in drafts[1].obstacle
+        assert "main.tf.json line 1" in drafts[2].obstacle
+        [other] = [
+            found
+            async for found in lehr.plugin.discover([str(applied.root), "workspace=eu"], Partition("test"))
+        ]
+        assert other.payload["workspace"] == "eu"
+        assert "its plan has changes" in other.obstacle
+        assert applied.observed() == before
+        relative = [found async for found in lehr.plugin.discover(["."], Partition("test"))]
+        assert [draft.payload for draft in relative] == [drafts[0].payload]
+
+    run(applied, main)
+
+
+@pytest.mark.parametrize(
+    ("query", "code"),
+    [
+        (["workspace=eu"], "TWS131"),
+        (["a", "color=red"], "TWS131"),
+        (["no/such"], "TWS132"),
+        (["bin"], "TWS133"),
+    ],
+)
+def test_a_query_that_is_not_understood_stalls(faked: Workspace, query: list[str], code: str) -> None:
+    async def main(lehr: Run) -> None:
+        with raises(code, StalledError):
+            [found async for found in lehr.plugin.discover(query, Partition("test"))]
+
+    run(faked, main)
