@@ -1,4 +1,4 @@
-"""Without the extra `lehr[terraform]`, assets of Terraform providers stall, and nothing is imported for them."""
+"""Without the extra `lehr[terraform]`, assets of Terraform providers stall, and nothing is imported."""
 
 from __future__ import annotations
 
@@ -17,12 +17,16 @@ from lehr.wiring.terraform import terraform_plugin
 from tests.terraform.assets import network, provider_asset, reader
 
 
+def deployment(folder: Path) -> Deployment:
+    return Deployment(location=str(folder), state=folder / "state", base=folder)
+
+
 def test_without_the_extra_its_assets_stall(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "lehr.plugins.terraform.launch", None)
     monkeypatch.setenv("TOKEN", "hunter2-hunter2")
 
     async def run() -> None:
-        plugin = terraform_plugin(Deployment(tmp_path, tmp_path / "state"), SystemClock())
+        plugin = terraform_plugin(deployment(tmp_path), SystemClock())
         asset = network(1)
         with pytest.raises(StalledError) as found:
             await plugin.diff(target_of(asset), reader(asset, provider_asset()))
@@ -35,7 +39,8 @@ def test_without_the_extra_its_assets_stall(tmp_path: Path, monkeypatch: pytest.
 def test_the_start_imports_no_grpc(tmp_path: Path) -> None:
     program = (
         "import sys; from pathlib import Path; from lehr.wiring import Deployment, plugins\n"
-        f"found = plugins(Deployment(Path({str(tmp_path)!r}), Path({str(tmp_path / 'state')!r})))\n"
+        f"folder = Path({str(tmp_path)!r})\n"
+        "found = plugins(Deployment(location=str(folder), state=folder / 'state', base=folder))\n"
         "assert any('lehr.TerraformResource' in plugin.types for plugin in found)\n"
         "print([name for name in sys.modules if name.split('.')[0] in ('grpc', 'google')])"
     )
