@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator
+from pathlib import Path
 
 import click
 import msgspec
@@ -21,7 +22,7 @@ from lehr.cli.stored import (
 )
 from lehr.model.types import Registry
 from lehr.query.partition_view import choose_partition
-from lehr.query.types import FieldPage, TypePage, find, pages
+from lehr.query.types import FieldPage, TypePage, field_of, find, pages
 from lehr.wiring import known_types, registry_of
 
 _WIDTH = 100
@@ -61,19 +62,38 @@ def types(form: str, incarnation: str | None) -> None:
 
 @command()
 @click.argument("name", metavar="TYPE[.FIELD]", shell_complete=complete_type_or_field)
+@click.option(
+    "--provider",
+    metavar="FILE",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="TYPE is one of the Terraform provider in this file of assets, which is started for that.",
+)
 @_incarnation_option
 @reading_options("text", "json", "yaml")
-def explain(name: str, form: str, incarnation: str | None) -> None:
+def explain(name: str, form: str, incarnation: str | None, provider: Path | None) -> None:
     """Describe a type or one of its fields, and the values it accepts.
 
     Examples:
         lehr explain lehr.Process
         lehr explain lehr.Process.ports
         lehr explain lehr.Turndown -o json
+        lehr explain --provider assets/aws.yaml aws_sqs_queue
     """
-    page, field = find(known(incarnation), name)
+    page, field = find(known(incarnation), name) if provider is None else _of_provider(provider, name)
     lines = _type_lines(page) if field is None else _field_lines(page, field)
     show_text(form, lines, lambda: page if field is None else field)
+
+
+def _of_provider(file: Path, name: str) -> tuple[TypePage, FieldPage | None]:
+    import asyncio
+
+    from lehr.cli.run_log import configure_logs
+    from lehr.wiring.provider_types import provider_page
+
+    configure_logs()
+    type, *parts = name.split(".")
+    page = asyncio.run(provider_page(file, type))
+    return page, field_of(page, parts)
 
 
 def known(incarnation: str | None) -> Registry:

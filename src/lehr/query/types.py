@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -139,8 +139,17 @@ def find(registry: Registry, text: str) -> tuple[TypePage, FieldPage | None]:
     if not fitting:
         raise LehrError(f"unknown type {text}", code="QRY122", fix="`lehr types` lists all types")
     found = page(registry, max(fitting, key=len))
+    return found, field_of(found, text.removeprefix(found.name).split(".")[1:])
+
+
+def field_of(found: TypePage, parts: Sequence[str]) -> FieldPage | None:
+    """The field of a type to which these names lead; None for no names.
+
+    Raises:
+        LehrError: there is no such field.
+    """
     field, fields = None, found.fields
-    for part in text.removeprefix(found.name).split(".")[1:]:
+    for part in parts:
         field = next((item for item in fields if item.name == part), None)
         if field is None:
             names = ", ".join(item.name for item in fields) or "none"
@@ -150,7 +159,7 @@ def find(registry: Registry, text: str) -> tuple[TypePage, FieldPage | None]:
                 fix=f"its fields: {names}",
             )
         fields = field.fields
-    return found, field
+    return field
 
 
 class _Reading:

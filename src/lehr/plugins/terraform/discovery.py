@@ -74,7 +74,7 @@ async def drafts(
     """
     if len(query) < 2:
         raise StalledError("this does not name any resource", code="TER131", fix=_FORM)
-    id, document, payload = await _provider(base / query[0], blocking)
+    id, document, payload = await provider_in(base / query[0], blocking)
     yield Found(id=id, type=TERRAFORM_PROVIDER, payload=document)
     held = await revealed(payload.secrets, secrets)
     async with providers.use(payload, held, Hidden(held.values()), purpose="discovery") as provider:
@@ -101,7 +101,12 @@ def made_found(draft: _Draft, provider: str) -> Found:
     )
 
 
-async def _provider(path: Path, blocking: Blocking) -> tuple[str, dict[str, Any], TerraformProvider]:
+async def provider_in(path: Path, blocking: Blocking) -> tuple[str, dict[str, Any], TerraformProvider]:
+    """The first provider in a file of assets: its id, and its payload as it is written and as it is meant.
+
+    Raises:
+        StalledError: there is none.
+    """
     with raised_as(StalledError, f"{path} cannot be read", code="TER133", fix=_FORM):
         content = await blocking.run(path.read_bytes)
     for document in load(str(path), content).documents:

@@ -13,12 +13,12 @@ from lehr.plugins.plugin_process import PluginProcesses, Program
 from lehr.plugins.terraform.errors import Meaning, described, error_of_look, errors, meaning
 from lehr.plugins.terraform.payload import TerraformProvider
 from lehr.plugins.terraform.placeholders import filled
-from lehr.plugins.terraform.provider import Provider, ProviderError, Value
+from lehr.plugins.terraform.provider import Provider, ProviderError, ProviderSchema, Value
 from lehr.plugins.terraform.values.configured import configured
 from lehr.plugins.terraform.values.secret_paths import secret_texts
 from lehr.plugins.terraform.wire.client import WireProvider
 from lehr.plugins.terraform.wire.starting import Providers
-from lehr.sdk.secrets import Hidden, SecretValue
+from lehr.sdk.secrets import NOTHING_HIDDEN, Hidden, SecretValue
 
 
 class Launcher:
@@ -42,20 +42,34 @@ class Launcher:
             ProviderGoneError: it has ended.
         """
         hidden = Hidden(secrets.values())
-        program = Program(
-            (str(self._base / payload.path),), environment=payload.environment, sha256=payload.sha256
-        )
-        provider = await self._providers.start(
-            program,
-            log=lambda line: self._log.info("a provider prints", provider=payload.path, line=line),
-            hidden=hidden,
-        )
+        provider = await self._started(payload, hidden)
         try:
             await self._configure(provider, payload, secrets, hidden)
         except BaseException:
             await provider.close()
             raise
         return provider
+
+    async def schema(self, payload: TerraformProvider) -> ProviderSchema:
+        """The schemas of a provider, which is started for that and not configured.
+
+        Raises:
+            LehrError: it cannot be started.
+        """
+        provider = await self._started(payload, NOTHING_HIDDEN)
+        try:
+            return provider.schema
+        finally:
+            await provider.close()
+
+    async def _started(self, payload: TerraformProvider, hidden: Hidden) -> WireProvider:
+        return await self._providers.start(
+            Program(
+                (str(self._base / payload.path),), environment=payload.environment, sha256=payload.sha256
+            ),
+            log=lambda line: self._log.info("a provider prints", provider=payload.path, line=line),
+            hidden=hidden,
+        )
 
     async def _configure(
         self,
