@@ -227,17 +227,22 @@ class PluginProcesses:
         return started
 
     async def identity(self, program: Program) -> object:
-        """A value that changes when the program's file is replaced or edited; None without a file."""
+        """A value that changes when the program's file, or one among its arguments, is replaced or edited."""
         return await self._blocking.run(_identity, program)
 
 
 def _identity(program: Program) -> object:
-    path = _path(program.arguments[0])
+    name, *arguments = program.arguments
+    paths = [_path(name) or name, *(os.path.join(program.directory, argument) for argument in arguments)]
+    return [_identity_of(path) for path in paths]
+
+
+def _identity_of(path: str) -> object:
     try:
-        found = os.stat(path) if path is not None else None
-    except OSError:
+        found = os.stat(path)
+    except (OSError, ValueError):  # most arguments are not files
         return None
-    return None if found is None else (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
+    return (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
 
 
 def _path(name: str) -> str | None:

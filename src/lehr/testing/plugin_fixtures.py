@@ -1,6 +1,6 @@
 """Holds plugins in other processes to the rules of asset plugins, with fixtures in a file.
 
-In: how to start the plugin, and what its author says of its production. Out: the result of each rule.
+In: how to start the plugin, and its author's description of its production. Out: the result of each rule.
 """
 
 from __future__ import annotations
@@ -245,7 +245,7 @@ class _Commands:
         self.output(command)
 
     def output(self, command: str) -> bytes:
-        """What `command` prints.
+        """The output of `command`.
 
         Raises:
             LehrError: it fails.

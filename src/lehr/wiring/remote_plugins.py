@@ -49,7 +49,7 @@ def remote_plugins(deployment: Deployment, served: Collection[str]) -> list[Remo
             )
     what, fix = "plugins in other processes cannot be used", "pip install 'lehr[plugins]'"
     with raised_as(StalledError, what, code="WIR122", fix=fix, on=ImportError):
-        import grpc  # noqa: F401
+        import lehr.plugins.remote.channel  # noqa: F401 - which also silences gRPC
     return [_plugin(deployment, name, item) for name, item in configured.plugins.items()]
 
 

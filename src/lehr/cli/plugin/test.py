@@ -30,7 +30,7 @@ _FILE = "test.yaml"
     "--fixtures",
     "folder",
     required=True,
-    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    type=click.Path(path_type=Path, file_okay=False),
     help="Folder with test.yaml, which describes a small production.",
 )
 @click.option("--rule", "names", multiple=True, metavar="RULE", help="Only this rule. Can be repeated.")

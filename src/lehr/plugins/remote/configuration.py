@@ -1,6 +1,6 @@
 """The file that configures plugins of other processes. It belongs to the deployment, since it names programs.
 
-Whoever may change intent must not be able to run any program on this machine: intent only declares assets.
+People who may change intent must not be able to run any program on this machine: intent only declares assets.
 """
 
 from __future__ import annotations

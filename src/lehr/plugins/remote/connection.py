@@ -132,7 +132,7 @@ class Unobserved:
 class Connection:
     """Calls a plugin, which it opens when necessary: at most one attempt at a time, with pauses in between.
 
-    When the plugin's program was replaced, the new one is opened beside the old one, which ends once its
+    When the plugin's program was replaced, the new one is opened next to the old one, which ends once its
     calls have ended.
 
     Args:
@@ -325,7 +325,7 @@ class Connection:
             retiring.add_done_callback(lambda task: self._retiring.pop(task, None))
 
     async def _retired(self, old: Opened) -> None:
-        """End it after its calls and operations; one that nobody asks about does not hold it for ever."""
+        """End it after its calls and operations; one that is never asked about does not hold it for ever."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_LONGEST_RETIREMENT):
                 await old.idle()

@@ -47,7 +47,7 @@ class GivenReader:
         found = self._assets.get(id)
         if found is None:
             self.need.assets.append(id)
-            raise NeedError(f"the asset {id} is needed")
+            raise NeedError(f"the asset {id} is needed", code="PLG142")
         if not found.exists:
             return None
         return make_asset(
@@ -76,7 +76,7 @@ class GivenReader:
     def output(self, id: AssetId, path: str) -> Any:
         if (id, path) not in self._outputs:
             self.need.outputs.append(m.OutputKey(id=id, path=path))
-            raise NeedError(f"the output `{path}` of {id} is needed")
+            raise NeedError(f"the output `{path}` of {id} is needed", code="PLG143")
         return msgspec.json.decode(self._outputs[id, path])
 
     def secret(self, reference: str) -> SecretValue:
@@ -87,7 +87,7 @@ class GivenReader:
         """
         if reference not in self._secrets:
             self.need.secrets.append(reference)
-            raise NeedError("a secret is needed")
+            raise NeedError("a secret is needed", code="PLG144")
         return SecretValue(self._secrets[reference])
 
     def _present(self, id: AssetId) -> Asset:

@@ -191,7 +191,7 @@ class OutputKey(_message.Message):
     def __init__(self, id: _Optional[str] = ..., path: _Optional[str] = ...) -> None: ...
 
 class Trouble(_message.Message):
-    __slots__ = ("kind", "what", "why", "fix", "until")
+    __slots__ = ("kind", "what", "why", "fix", "until", "code")
     class Kind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
         __slots__ = ()
         KIND_UNSPECIFIED: _ClassVar[Trouble.Kind]
@@ -209,12 +209,14 @@ class Trouble(_message.Message):
     WHY_FIELD_NUMBER: _ClassVar[int]
     FIX_FIELD_NUMBER: _ClassVar[int]
     UNTIL_FIELD_NUMBER: _ClassVar[int]
+    CODE_FIELD_NUMBER: _ClassVar[int]
     kind: Trouble.Kind
     what: str
     why: str
     fix: str
     until: float
-    def __init__(self, kind: _Optional[_Union[Trouble.Kind, str]] = ..., what: _Optional[str] = ..., why: _Optional[str] = ..., fix: _Optional[str] = ..., until: _Optional[float] = ...) -> None: ...
+    code: str
+    def __init__(self, kind: _Optional[_Union[Trouble.Kind, str]] = ..., what: _Optional[str] = ..., why: _Optional[str] = ..., fix: _Optional[str] = ..., until: _Optional[float] = ..., code: _Optional[str] = ...) -> None: ...
 
 class DiffRequest(_message.Message):
     __slots__ = ("target", "intent", "mark")

@@ -167,7 +167,7 @@ class RemotePlugin(AssetPlugin):
         return state
 
     async def watch(self) -> AsyncIterator[AssetKey]:
-        """Keys of the assets that the plugin names, or of all that it has seen if it cannot name them."""
+        """Keys of the assets that the plugin names; of every asset that it has compared if it names none."""
         while not (await self.connection.describe()).traits.watches:
             await self._clock.sleep(_NEXT_VERSION_SECONDS)
         async with contextlib.aclosing(self.connection.stream(WATCH, m.WatchRequest())) as events:
@@ -220,7 +220,7 @@ class RemotePlugin(AssetPlugin):
     async def _pushed(
         self, request: m.PushRequest, push: Push, carried: CarriedIntent, opened: Opened
     ) -> Outcome | m.Need:
-        shown = carried.hidden.shown
+        shown, trouble = carried.hidden.shown, None
         try:
             async with contextlib.aclosing(self.connection.stream(PUSH, request, of=opened)) as events:
                 async for event in events:
@@ -232,12 +232,13 @@ class RemotePlugin(AssetPlugin):
                         case "need":
                             return _need(event)
                         case "trouble":
-                            raise error_of(event.trouble, shown)
+                            trouble = error_of(event.trouble, shown)
+                            break
         except TransientError as error:
-            if not error.code:  # the plugin's own: it has answered
-                raise
             opened.unsettled.add(request.operation.id)
             return Outcome(Result.UNKNOWN, str(error))
+        if trouble is not None:
+            raise trouble
         return Outcome(
             Result.UNKNOWN, f"the plugin {self.connection.name} has ended a push without an outcome"
         )

@@ -267,7 +267,9 @@ def _trouble(error: Exception, call: str) -> LehrError:
     if isinstance(error, LehrError):
         return error
     _log.error("%s failed", call, exc_info=error)
-    return TransientError(f"the plugin failed: {type(error).__name__}", why=one_line(str(error)))
+    return TransientError(
+        f"the plugin failed: {type(error).__name__}", code="PLG145", why=one_line(str(error))
+    )
 
 
 def _serialized(message: Any) -> bytes:

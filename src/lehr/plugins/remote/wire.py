@@ -193,7 +193,7 @@ def trouble_message(error: LehrError) -> m.Trouble:
         kind, until = m.Trouble.KIND_WAITING, error.until
     elif isinstance(error, TransientError):
         kind = m.Trouble.KIND_TRANSIENT
-    return m.Trouble(kind=kind, what=error.what, why=error.why, fix=error.fix, until=until)
+    return m.Trouble(kind=kind, what=error.what, why=error.why, fix=error.fix, until=until, code=error.code)
 
 
 def error_of(message: m.Trouble, shown: Shown) -> LehrError:
@@ -201,10 +201,10 @@ def error_of(message: m.Trouble, shown: Shown) -> LehrError:
     what = shown(one_line(message.what)) or "the plugin has trouble that it does not name"
     why, fix = shown(one_line(message.why)), shown(one_line(message.fix))
     if message.kind == m.Trouble.KIND_WAITING:
-        return WaitingError(what, until=message.until, why=why, fix=fix)
+        return WaitingError(what, until=message.until, code=message.code, why=why, fix=fix)
     if message.kind in (m.Trouble.KIND_TRANSIENT, m.Trouble.KIND_FENCED):
-        return TransientError(what, why=why, fix=fix)
-    return StalledError(what, why=why, fix=fix)
+        return TransientError(what, code=message.code, why=why, fix=fix)
+    return StalledError(what, code=message.code, why=why, fix=fix)
 
 
 def found_message(found: Found) -> m.Found:

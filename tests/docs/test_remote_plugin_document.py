@@ -1,0 +1,31 @@
+"""The guide to plugins in processes of their own is run; its table of fields is complete."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+import msgspec
+
+from lehr.plugins.remote.configuration import PluginDefinition
+from tests.docs.test_tutorials import ROOT, run
+
+GUIDE = (ROOT / "docs" / "how-to" / "run-plugins.md").read_text()
+
+
+def test_every_field_is_described_with_its_default() -> None:
+    rows = dict(re.findall(r"^\| `([a-z0-9]+)` \| ?`?([^|`]*?)`? \|[^|]*\|$", GUIDE, re.MULTILINE))
+    assert set(rows) == {field.name for field in msgspec.structs.fields(PluginDefinition)}
+    assert rows["types"] == "required"
+    assert rows["directory"] == PluginDefinition(types=("a",), command=("b",)).directory
+
+
+def test_the_guide_is_run(tmp_path: Path) -> None:
+    (tmp_path / "python3").write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    (tmp_path / "python3").chmod(0o755)
+    here = tmp_path / "here"
+    here.mkdir()
+    printed = run(GUIDE, here)
+    assert "motd (example.Note): will be pushed" in printed
+    assert printed.rstrip().endswith("welcome")
