@@ -59,7 +59,7 @@ class Fixtures(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     Attributes:
         asset: one that the plugin keeps.
-        changed: another payload for it.
+        changed: another payload of that asset.
         prepare: makes what has to be there before anything is applied.
         disturb: changes production as a person might, so that the plugin should find a difference.
         observe: prints all of production that the plugin could touch; by default, the folder's files.
