@@ -14,7 +14,7 @@ from grpc_tools import protoc  # type: ignore[import-untyped]
 
 _PLUGINS = Path(__file__).parents[1] / "src/lehr/plugins"
 _EXAMPLES = Path(__file__).parents[1] / "examples"
-COPIES = (_EXAMPLES / "plugin-node/lehr/plugin.proto",)
+COPIES = (_EXAMPLES / "plugin-node/lehr/plugin.proto", _EXAMPLES / "plugin-go/lehrplugin/v1/plugin.proto")
 """Those of the protocol of plugins, in folders that people copy."""
 
 DEFINITIONS = (_PLUGINS / "remote/plugin.proto", _PLUGINS / "terraform/wire/provider.proto")

@@ -9,6 +9,8 @@
 // a call in its messages.
 package lehrplugin
 
+//go:generate protoc -I v1 --go_out=. --go_opt=module=lehr.dev/plugin --go-grpc_out=. --go-grpc_opt=module=lehr.dev/plugin plugin.proto
+
 import (
 	"context"
 

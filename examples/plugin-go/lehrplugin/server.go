@@ -64,7 +64,7 @@ func (s *server) diff(
 	ctx context.Context, request *pb.DiffRequest, shared *sharedValues,
 ) (answer *pb.DiffResponse, broken error) {
 	defer recovered(&broken)
-	answer = &pb.DiffResponse{Digest: request.Digest}
+	answer = &pb.DiffResponse{Mark: request.Mark}
 	call := newCall(request.Target, request.Intent, shared)
 	var difference *pb.Difference
 	err := s.knows(call.Target)

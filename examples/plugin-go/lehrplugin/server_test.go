@@ -123,7 +123,7 @@ func TestACallAsksForWhatItLacks(t *testing.T) {
 		}
 		return &pb.Difference{Changes: []*pb.Change{Change("size", thing.Size, len(secret))}}, nil
 	}})
-	request := &pb.DiffRequest{Target: target("a"), Intent: intentOf("a"), Digest: []byte("1")}
+	request := &pb.DiffRequest{Target: target("a"), Intent: intentOf("a"), Mark: []byte("1")}
 	answer, err := client.Diff(context.Background(), request)
 	if need := answer.GetNeed(); err != nil || strings.Join(need.GetAssets(), " ") != "b" {
 		t.Fatal("the other asset is needed:", answer, err)
@@ -135,7 +135,7 @@ func TestACallAsksForWhatItLacks(t *testing.T) {
 	}
 	request.Intent.Secrets = []*pb.SecretValue{{Reference: "env:TOKEN", Value: []byte("hunter2")}}
 	answer, err = client.Diff(context.Background(), request)
-	if err != nil || string(answer.Digest) != "1" || len(answer.GetDifference().GetChanges()) != 1 {
+	if err != nil || string(answer.Mark) != "1" || len(answer.GetDifference().GetChanges()) != 1 {
 		t.Fatal("nothing more is needed:", answer, err)
 	}
 }
@@ -272,7 +272,7 @@ func TestABatchLooksOnce(t *testing.T) {
 	request := &pb.DiffManyRequest{}
 	for n := 0; n < 50; n++ {
 		id := fmt.Sprint("a", n)
-		request.Requests = append(request.Requests, &pb.DiffRequest{Target: target(id), Digest: []byte(id)})
+		request.Requests = append(request.Requests, &pb.DiffRequest{Target: target(id), Mark: []byte(id)})
 	}
 	for batch := 1; batch <= 2; batch++ {
 		stream, err := client.DiffMany(context.Background(), request)
@@ -289,7 +289,7 @@ func TestABatchLooksOnce(t *testing.T) {
 				t.Fatal(err)
 			}
 			change := answer.Response.GetDifference().Changes[0]
-			if string(answer.Response.Digest) != fmt.Sprint("a", answer.Index) || seen[answer.Index] {
+			if string(answer.Response.Mark) != fmt.Sprint("a", answer.Index) || seen[answer.Index] {
 				t.Fatal("each request has its own answer:", answer)
 			}
 			if seen[answer.Index] = true; string(change.Intended) != fmt.Sprint(batch) {
