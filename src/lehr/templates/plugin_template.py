@@ -46,6 +46,7 @@ class Language(NamedTuple):
 LANGUAGES: Mapping[str, Language] = {
     "python": Language("", "python3 plugin.py", "plugin.py"),
     "node": Language("npm ci", "node plugin.js", "plugin.js"),
+    "go": Language("./go.sh build -o line-plugin .", "./line-plugin", "main.go"),
 }
 """All languages, by name. The commands are those of the plugin `line-plugin`."""
 

@@ -15,6 +15,7 @@ from click.testing import CliRunner, Result
 from lehr.base.errors import LehrError
 from lehr.cli.main import cli
 from lehr.templates.plugin_template import LANGUAGES, language_of
+from tests.golang import require_go
 from tests.node import node_path, with_modules
 
 NAME = "short-link"
@@ -110,13 +111,10 @@ def prepared(language: str, folder: Path) -> tuple[str, dict[str, str]]:
     if language == "node":
         with_modules(folder)
         return run, {"PATH": node_path()}
-    path = f"{os.environ['PATH']}:/usr/local/go/bin:/usr/lib/go/bin"
-    if shutil.which(language_of(language, NAME).prepare.split()[0], path=path) is None:
-        pytest.skip(f"NO {language.upper()}: the new plugin was not built here")
+    require_go()
     done = subprocess.run(
         ["sh", "-c", language_of(language, NAME).prepare],
         cwd=folder,
-        env={**os.environ, "PATH": path},
         capture_output=True,
         text=True,
         check=False,
