@@ -7,7 +7,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 port, aws, queue = int(sys.argv[1]), sys.argv[2], sys.argv[3]
 
-# The stand-in for AWS checks no signature; it reads the service from this header.
+# moto checks no signature, and reads the service from this header.
 SCOPE = (
     "AWS4-HMAC-SHA256 Credential=test/20260101/eu-central-1/sqs/aws4_request, SignedHeaders=host, Signature=0"
 )

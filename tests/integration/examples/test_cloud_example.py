@@ -107,7 +107,7 @@ def _test(workspace: Workspace) -> None:
     workspace.commit("Another name")
     assert "destroyed and created again" in workspace.lehr("plan", codes=(0, 1, 2))
     workspace.lehr("run", "--once", codes=(0, 1))
-    workspace.lehr("approve", "orders", "--reason", "a better name")
+    workspace.lehr("approve", "orders", "--reason", "a better name", "--yes")
     workspace.lehr("run", "--once")
     names = re.findall(r"<QueueUrl>.*?/(\w+)</QueueUrl>", workspace.sqs(Action="ListQueues"))
     assert names == ["purchases"]
