@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import os
 import tempfile
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
+
+import structlog
 
 from benchmarks import figures
 from lehr.base.blocking import Inline
@@ -132,6 +135,7 @@ async def best(
 
 
 async def main(size: int) -> None:
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
     with tempfile.TemporaryDirectory() as folder:
         assets = redirects(size, Path(folder))
         requests = [(target_of(asset), FixedReader([asset], REGISTRY)) for asset in assets]

@@ -31,9 +31,9 @@ export function outcome({ result = 'done', message = '', retryAt, handle } = {})
 export function refusal(error, intent) {
   if (error instanceof Need) return { need: error.missing };
   if (!(error instanceof Trouble)) return null;
-  const { kind, until } = error;
+  const { kind, code, until } = error;
   const [what, why, fix] = [error.message, error.why, error.fix].map((text) => intent.shown(text));
-  return { trouble: { kind, what, why, fix, until } };
+  return { trouble: { kind, what, why, fix, code, until } };
 }
 
 /** The last message of a push that has thrown `error`. */

@@ -1,11 +1,14 @@
 // How a plugin answers that it has no result. Lehr shows these texts to people: no secrets in them.
 
-/** Why there is no result: what happened (one sentence without a full stop), the reason, and what the reader can do. */
+/**
+ * Why there is no result: what happened (one sentence without a full stop), the reason, and what the reader can do.
+ * `code` is a stable code of the plugin's own, by which people can look the trouble up.
+ */
 export class Trouble extends Error {
-  constructor(kind, what, { why = '', fix = '', until = 0 } = {}) {
+  constructor(kind, what, { why = '', fix = '', code = '', until = 0 } = {}) {
     super(what);
     this.name = 'Trouble';
-    Object.assign(this, { kind, why, fix, until });
+    Object.assign(this, { kind, why, fix, code, until });
   }
 }
 

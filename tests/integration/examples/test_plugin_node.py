@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import subprocess
+import sys
 from pathlib import Path
 
 import msgspec
@@ -12,7 +14,7 @@ import yaml
 
 from lehr.testing.conformance.asset_plugin import RULES, Rule
 from lehr.testing.plugin_fixtures import Fixtures, PluginUnderTest, Result
-from tests.node import EXAMPLE, example_in, node_program
+from tests.node import EXAMPLE, example_in, node_modules, node_program
 
 
 @pytest.fixture(scope="module")
@@ -49,3 +51,16 @@ def test_its_lock_names_packages_by_digest_and_no_place() -> None:
     text = (EXAMPLE / "package-lock.json").read_text()
     assert '"resolved"' not in text
     assert text.count('"integrity"') == text.count('"node_modules/')
+
+
+def test_the_bench_reports_its_figures() -> None:
+    node_modules()
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks.plugin_in_node", "20"], capture_output=True, text=True, timeout=170
+    )
+    assert done.returncode == 0, done.stderr
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [line["figure"] for line in lines] == ["alone", "at_once", "batches"]
+    for line in lines:
+        assert {"figure", "value", "unit", "size", "machine", "peer"} <= line.keys()
+        assert line["value"] > 0
