@@ -45,11 +45,6 @@ CASES: dict[str, list[dict[str, Any]]] = {
         {"name": "/lehr/a", "type": "String", "value": "2", "tags": {"a": "b"}},
         {"name": "/lehr/b", "type": "SecureString", "value": "2"},
     ],
-    "aws_sqs_queue": [
-        {"name": "lehr"},
-        {"name": "lehr", "visibility_timeout_seconds": "60", "tags": {"a": "b"}},
-        {"name": "lehr.fifo", "fifo_queue": True},
-    ],
     "aws_sns_topic": [
         {"name": "lehr"},
         {"name": "lehr", "display_name": "Lehr"},
@@ -103,11 +98,6 @@ CASES: dict[str, list[dict[str, Any]]] = {
         {"key_name": "lehr", "public_key": _KEY, "tags": {"a": "b"}},
         {"key_name": "lehr-2", "public_key": _KEY},
     ],
-    "aws_placement_group": [
-        {"name": "lehr", "strategy": "cluster"},
-        {"name": "lehr", "strategy": "cluster", "tags": {"a": "b"}},
-        {"name": "lehr", "strategy": "spread"},
-    ],
     "aws_launch_template": [
         {"name": "lehr", "instance_type": "t3.micro"},
         {"name": "lehr", "instance_type": "t3.small", "monitoring": {"enabled": True}},
@@ -150,11 +140,6 @@ CASES: dict[str, list[dict[str, Any]]] = {
         {"name": "lehr", "description": "d"},
         {"name": "lehr-2", "recovery_window_in_days": 0},
     ],
-    "aws_kinesis_stream": [
-        {"name": "lehr", "shard_count": 1},
-        {"name": "lehr", "shard_count": 1, "retention_period": 48},
-        {"name": "lehr-2", "shard_count": 1},
-    ],
     "aws_ecr_repository": [
         {"name": "lehr"},
         {
@@ -168,11 +153,6 @@ CASES: dict[str, list[dict[str, Any]]] = {
         {"name": "lehr"},
         {"name": "lehr", "setting": [{"name": "containerInsights", "value": "enabled"}]},
         {"name": "lehr-2"},
-    ],
-    "aws_route53_zone": [
-        {"name": "lehr.example"},
-        {"name": "lehr.example", "comment": "c"},
-        {"name": "other.example"},
     ],
     "aws_glue_catalog_database": [
         {"name": "lehr"},
@@ -229,11 +209,6 @@ CASES: dict[str, list[dict[str, Any]]] = {
                 "e",
             ),
         )
-    ],
-    "aws_s3tables_table_bucket": [
-        {"name": "lehr-tables"},
-        {"name": "lehr-tables"},
-        {"name": "lehr-tables-2"},
     ],
     "aws_dsql_cluster": [
         {"deletion_protection_enabled": False},

@@ -110,7 +110,7 @@ def _canonical(value: Value, type_: Any) -> Value:
     return decode(encode(value, type_), type_)
 
 
-async def by_lehr(folder: Path) -> tuple[dict[tuple[str, int, str], Change], Mapping[str, Schema]]:
+async def by_lehr() -> tuple[dict[tuple[str, int, str], Change], Mapping[str, Schema]]:
     """The same through the provider's protocol."""
     with aws.moto() as address:
         providers = Providers(PluginProcesses(Inline(), SystemClock()))
@@ -195,7 +195,7 @@ def _seen(before: Value, after: Value) -> Any:
 
 
 def test_plans_are_those_of_terraform(tmp_path: Path) -> None:
-    ours, schemas = asyncio.run(by_lehr(tmp_path))
+    ours, schemas = asyncio.run(by_lehr())
     theirs = by_terraform(tmp_path, schemas)
     different = {
         key: (seen(ours[key]), seen(change))
