@@ -5,6 +5,7 @@
 | `deployment` | nothing: where things are on this machine |
 | `installed` | types, plugins, checks and secrets, with those of installed packages |
 | `terraform`, `provider_types` | the plugin of Terraform providers, whose protocol is an extra; their types |
+| `workflows` | the plugin of workflows, whose engines have their libraries in extras |
 | `metrics` | looks at the sources of metrics that the deployment configures |
 | `remote_plugins` | plugins of other processes that the deployment configures |
 | `selection_services` | target selections of installed packages, and those at addresses |

@@ -45,10 +45,11 @@ def registry() -> Registry:
     from lehr.plugins.process.payload import TYPES as PROCESS_TYPES
     from lehr.plugins.terraform.payload import TYPES as TERRAFORM_TYPES
     from lehr.plugins.terraform_workspace.payload import TYPES as TERRAFORM_WORKSPACE_TYPES
+    from lehr.plugins.workflow.payload import TYPES as WORKFLOW_TYPES
     from lehr.rollouts.policy import ROLLOUT_POLICY_TYPE
 
     production = (*FILE_TYPES, *PROCESS_TYPES, *COMMAND_TYPES, *BALANCER_TYPES, *DATABASE_TYPES)
-    elsewhere = (*HTTP_RESOURCE_TYPES, *TERRAFORM_TYPES, *TERRAFORM_WORKSPACE_TYPES)
+    elsewhere = (*HTTP_RESOURCE_TYPES, *TERRAFORM_TYPES, *TERRAFORM_WORKSPACE_TYPES, *WORKFLOW_TYPES)
     known = Registry((*production, *elsewhere, *CHECK_TYPES, *GOVERNANCE_TYPES, ROLLOUT_POLICY_TYPE), ADDONS)
     for entry in installed("lehr.types"):
         with blaming(entry):
@@ -81,6 +82,7 @@ def plugins(deployment: Deployment) -> list[AssetPlugin]:
     from lehr.plugins.process.plugin import ProcessPlugin
     from lehr.plugins.terraform_workspace.plugin import TerraformWorkspacePlugin
     from lehr.wiring.terraform import terraform_plugin
+    from lehr.wiring.workflows import workflow_plugin
 
     base, state, clock = deployment.base, deployment.state, SystemClock()
     known: list[AssetPlugin] = [
@@ -120,6 +122,7 @@ def plugins(deployment: Deployment) -> list[AssetPlugin]:
             secrets=secrets(deployment, "terraform workspace"),
             contents=workspace_files(deployment.state, deployment.base / deployment.path),
         ),
+        workflow_plugin(deployment, clock),
         ProcessPlugin(
             state,
             Threads("process", ProcessPlugin.traits.turns),
