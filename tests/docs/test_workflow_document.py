@@ -25,7 +25,12 @@ from tests.docs.test_tutorials import ROOT, run
 GUIDE = (ROOT / "docs" / "how-to" / "put-a-workflow-behind-a-push.md").read_text()
 PAGE = (ROOT / "docs" / "reference" / "types-workflow.md").read_text()
 FENCED = re.compile(r"^```yaml\n(.*?)^```\n", re.MULTILINE | re.DOTALL)
-TABLES: dict[str, type[msgspec.Struct]] = {"": Workflow, "http": HttpObservation, "command": CommandObservation, "remove": Removal}
+TABLES: dict[str, type[msgspec.Struct]] = {
+    "": Workflow,
+    "http": HttpObservation,
+    "command": CommandObservation,
+    "remove": Removal,
+}
 TABLES |= {"temporal": Temporal, "dbos": Dbos}
 
 
