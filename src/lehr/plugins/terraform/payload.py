@@ -53,7 +53,7 @@ class TerraformProvider(msgspec.Struct, frozen=True, forbid_unknown_fields=True,
         config: the provider's configuration. `${NAME}` in a text is replaced by the secret of that name.
         secrets: the secrets that `config` uses, by name.
         environment: variables that it gets beyond `PATH`, `HOME` and `LANG`. They must not be secret.
-        calls_per_second: most calls of the provider in a second. A call may send several requests.
+        calls_per_second: most reads and changes in a second. One may send several requests to the API.
         concurrency: most calls at the same time.
         operation_tag: name of the attribute (a map of texts, such as `tags`) in which resources get the tag
             `lehr-operation` with the id of the push that created them. Lehr then finds a resource whose

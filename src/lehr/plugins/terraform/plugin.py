@@ -8,6 +8,7 @@ the plan out; `handle` is what Lehr keeps, and `memory` what only this process k
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections import Counter
 from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -19,7 +20,7 @@ from msgspec.structs import replace
 
 from lehr.base.blocking import Blocking
 from lehr.base.clock import Clock
-from lehr.base.errors import LehrError, TransientError
+from lehr.base.errors import LehrError, NeedError, TransientError
 from lehr.model.asset import AssetKey, Partition
 from lehr.model.diff import Diff, Goal, Target
 from lehr.model.operation import DONE, Operation, Outcome, Progress, Result
@@ -36,7 +37,7 @@ from lehr.plugins.terraform.memory import Memory
 from lehr.plugins.terraform.payload import TERRAFORM_DATA, TERRAFORM_RESOURCE, TerraformData
 from lehr.plugins.terraform.provider import ProviderGoneError, Value
 from lehr.plugins.terraform.providers import LimitedProvider, Providers, Start
-from lehr.sdk.plugin import AssetPlugin, Found, Push, Reader, Traits
+from lehr.sdk.plugin import AssetPlugin, Found, IndexedDiff, Push, Reader, Traits
 from lehr.sdk.protected import Protected
 from lehr.sdk.secrets import NoSecrets, Secrets
 
@@ -120,6 +121,29 @@ class TerraformPlugin(AssetPlugin):
         text = found.observed.handle.text()
         is_new = (found.observed.is_new or learned) and text != target.handle
         return replace(found.diff, handle=text if is_new else UNSET)
+
+    async def diff_many(self, requests: Sequence[tuple[Target, Reader]]) -> AsyncIterator[IndexedDiff]:
+        """As many at once as a provider takes: most of the time is the API's."""
+
+        async def compare(index: int) -> IndexedDiff:
+            async with at_once:
+                try:
+                    return index, await self.diff(*requests[index])
+                except NeedError:
+                    raise
+                except LehrError as error:
+                    return index, error
+
+        at_once = asyncio.Semaphore(self.traits.turns)
+        tasks = [asyncio.ensure_future(compare(index)) for index in range(len(requests))]
+        try:
+            for done in asyncio.as_completed(tasks):
+                with contextlib.suppress(NeedError):  # compared alone, once it can be read
+                    yield await done
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
 
     async def push(self, target: Target, read: Reader, push: Push) -> Outcome:
         """Carry out the provider's plan, and look until that is done."""

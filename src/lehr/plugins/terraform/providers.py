@@ -238,13 +238,13 @@ class LimitedProvider:
         return await self._look(self._provider.upgrade_state, type, version, json)
 
     async def read_resource(self, type: str, state: State) -> State:
-        return await self._look(self._provider.read_resource, type, state)
+        return await self._look(self._provider.read_resource, type, state, counts=True)
 
     async def plan(self, type: str, prior: State, proposed: Value, config: Value) -> Planned:
         return await self._look(self._provider.plan, type, prior, proposed, config)
 
     async def read_data_source(self, type: str, config: Value) -> Value:
-        return await self._look(self._provider.read_data_source, type, config)
+        return await self._look(self._provider.read_data_source, type, config, counts=True)
 
     async def apply(self, type: str, prior: State, planned: Planned, config: Value) -> Applied:
         process = self._process
@@ -264,10 +264,11 @@ class LimitedProvider:
     async def close(self) -> None:
         """Does nothing: others may use the process."""
 
-    async def _look(self, call: Callable[..., Awaitable[T]], *args: Any) -> T:
+    async def _look(self, call: Callable[..., Awaitable[T]], *args: Any, counts: bool = False) -> T:
         process = self._process
         async with process.looks:
-            await process.turn()
+            if counts:  # all others hardly ever ask the API
+                await process.turn()
             try:
                 async with asyncio.timeout(process.call_seconds):
                     return await call(*args)
