@@ -1,11 +1,12 @@
 // The service lehr.plugin.v1.Plugin over a plugin's own functions; index.js describes them.
 
 import { difference, fault, outcome, pushRefusal, refusal } from './answers.js';
-import { Trouble, stalled } from './errors.js';
+import { Need, Stopped, Trouble, stalled } from './errors.js';
 import { Intent } from './intent.js';
 import { Push, Pushes } from './pushes.js';
 
 const ALIVE_SECONDS = 10; // Lehr reopens a watch that is silent for more than 30
+const MOST_PLACES = 5;
 const INTERNAL = 13; // gRPC: there is no answer
 
 export class Service {
@@ -94,7 +95,7 @@ export class Service {
       try {
         call.write({ index, response: await this.#diff(request, compare) });
       } catch (error) {
-        console.error(error.message); // left without an answer, so that it is asked alone
+        log(error); // left without an answer, so that it is asked alone
       }
     }
   }
@@ -110,6 +111,7 @@ export class Service {
       const { message = '', ...rest } = done ?? {};
       call.write({ outcome: outcome({ ...rest, message: read.shown(message) }) });
     } catch (error) {
+      if (isFault(error)) log(withoutSecrets(error, read));
       call.write(pushRefusal(error, read));
     }
   }
@@ -183,12 +185,17 @@ export class Service {
 
 const goalName = (goal) => `GOAL_${goal.toUpperCase()}`;
 
+/** `error` in one line; of its stack only the places, since the message, which may hold secrets, is part of it. */
 function withoutSecrets(error, intent) {
-  return Object.assign(new Error(fault(error, intent)), { where: error?.stack?.split('\n').slice(1, 4).join('\n') });
+  const places = String(error?.stack).split('\n').filter((line) => /^ +at /.test(line));
+  return Object.assign(new Error(fault(error, intent)), { where: places.slice(0, MOST_PLACES).join('\n') });
 }
 
 /** A status other than OK: a fault of the plugin, which is also logged. */
 function noAnswer(error) {
-  console.error([error.message, error.where ?? ''].join('\n').trim());
+  log(error);
   return { code: INTERNAL, details: error.message };
 }
+
+const isFault = (error) => ![Need, Stopped, Trouble].some((kind) => error instanceof kind);
+const log = (error) => console.error([error.message, error.where ?? ''].join('\n').trim());

@@ -28,8 +28,8 @@ export async function folder(test) {
 }
 
 /** The plugin's program, without a handshake; killed after the test. */
-export function program(test, environment) {
-  const process = spawn('node', [path.join(HERE, 'plugin.js')], {
+export function program(test, environment, file = 'plugin.js') {
+  const process = spawn('node', [path.join(HERE, file)], {
     env: { PATH: globalThis.process.env.PATH, ...environment },
   });
   test.after(() => process.kill('SIGKILL'));
@@ -38,16 +38,17 @@ export function program(test, environment) {
 }
 
 /** A plugin that has answered the handshake: its process, its line, and its calls. */
-export async function started(test) {
+export async function started(test, file) {
   const sockets = await folder(test);
-  const process = program(test, { ...COOKIE, PLUGIN_UNIX_SOCKET_DIR: sockets });
-  process.stderr.resume();
+  const process = program(test, { ...COOKIE, PLUGIN_UNIX_SOCKET_DIR: sockets }, file);
+  const log = [];
+  process.stderr.on('data', (text) => log.push(String(text)));
   const line = String(await once(process.stdout, 'data')).trim();
   const address = `unix:${line.split('|')[3]}`;
   const client = new lehr.plugin.v1.Plugin(address, grpc.credentials.createInsecure());
   const health = new (grpc.makeGenericClientConstructor(HEALTH))(address, grpc.credentials.createInsecure());
   test.after(() => [client, health].forEach((each) => each.close()));
-  return { process, line, client, health, sockets };
+  return { process, line, client, health, sockets, log };
 }
 
 /** The answer of a call with one answer. */
@@ -65,7 +66,8 @@ export async function messages(stream) {
 
 /** A request to compare or push a redirect. */
 export function request(payload, { goal = 'GOAL_PRESENT', operation = 'operation-1', secrets = [], id = 'docs' } = {}) {
-  const asset = { id, exists: true, type: 'example.Redirect', version: 1, payload: Buffer.from(JSON.stringify(payload)) };
+  const json = Buffer.from(JSON.stringify(payload));
+  const asset = { id, exists: true, type: 'example.Redirect', version: 1, payload: json };
   return {
     target: { partition: 'test', id, type: 'example.Redirect', incarnation: 1, goal },
     intent: { assets: [asset], secrets },

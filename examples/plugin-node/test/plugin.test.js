@@ -143,6 +143,24 @@ test('entries that are not redirects differ, and are replaced', async (t) => {
   }
 });
 
+test('killed in the middle of pushes, it leaves a whole table and no lock', async (t) => {
+  const { client, table, redirect, process } = await world(t);
+  const one = (number) => [{ ...redirect, from: `/${number}` }, { operation: `operation-${number}` }];
+  const all = Array.from({ length: 30 }, (_, number) => one(number));
+  const lost = all.map((request) => pushed(client, ...request).catch(() => null));
+  await lost[3];
+  process.kill('SIGKILL');
+  await Promise.all(lost);
+  const before = await entries(table);
+  const next = await started(t);
+  for (const [payload, how] of all) {
+    const { outcome } = await pushed(next.client, payload, how);
+    assert.equal(outcome.result, DONE);
+  }
+  assert.equal(Object.keys(await entries(table)).length, 30);
+  assert.ok(Object.keys(before).length >= 1);
+});
+
 test('many diffs are those of one by one', async (t) => {
   const { client, redirect } = await world(t);
   const [wanted, gone] = [request(redirect), request(redirect, { goal: 'GOAL_ABSENT' })];

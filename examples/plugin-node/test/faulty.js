@@ -1,0 +1,34 @@
+// A plugin with faults, for tests of lehr/.
+
+import { serve } from '../lehr/index.js';
+
+const fault = (intent) => {
+  throw new Error(`cannot log in with\n${intent.secret('env:TOKEN')}`);
+};
+
+await serve({
+  name: 'faulty',
+  version: '1',
+  types: [{ name: 'example.Redirect' }],
+  diff: async (_target, intent) => {
+    const { from, other } = intent.payload();
+    if (from === '/other') return { outputs: { to: intent.payload(other).to }, handle: 'h', lookAgain: 0.5 };
+    if (from === '/output') return { notes: [intent.output('other', 'a/b')] };
+    return fault(intent);
+  },
+  push: async (_target, intent, push) => {
+    if (intent.payload().from === '/stops') {
+      await new Promise((resolve) => push.signal.addEventListener('abort', resolve));
+      push.checkpoint();
+    }
+    push.progress(`logging in with ${intent.secret('env:TOKEN')}`);
+    return fault(intent);
+  },
+  watch: async function* () {
+    yield null;
+    throw new Error('the provider has gone away');
+  },
+  check: async () => {
+    console.log('checked');
+  },
+});
