@@ -30,9 +30,9 @@ _NEEDS_INIT = (
     "failed to load plugin schemas",
     "could not load plugin",
 )
+_NEEDS_LOCK_FILE = ("inconsistent dependency lock file", "dependency changes detected")
 _NEEDS_A_PERSON = (
-    "inconsistent dependency lock file",
-    "dependency changes detected",
+    *_NEEDS_LOCK_FILE,
     "state migration action",
     "unsupported terraform core version",
     "unsupported opentofu core version",
@@ -131,6 +131,8 @@ def error_of(
     person = any(part in first.summary.lower() for part in _NEEDS_A_PERSON)
     if person or (first.file and not first.address):
         fix = "correct the module or its variables"
+        if any(part in first.summary.lower() for part in _NEEDS_LOCK_FILE):
+            fix = "run `init` in the module, and commit .terraform.lock.hcl (with `files`, list it there)"
         return StalledError(f"{command} failed: {text}", code="TWS106", why=why, fix=fix)
     return TransientError(f"{command} failed: {text}", code="TWS107", why=why)
 
@@ -196,7 +198,7 @@ def _problem(line: dict[str, Any]) -> Problem | None:
 
 def _detail(problem: Problem, hidden: Hidden) -> str:
     first = problem.detail.strip().partition("\n\n")[0]
-    return one_line(hidden.shown(first))[:_MOST_DETAIL]
+    return one_line(" ".join(hidden.shown(first).split()))[:_MOST_DETAIL]
 
 
 def _lock_error(problem: Problem, hidden: Hidden) -> LehrError:

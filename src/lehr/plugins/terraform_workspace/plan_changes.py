@@ -119,7 +119,7 @@ def _read(document: Mapping[str, Any], hidden: Hidden, *, differs: bool) -> Plan
 
 
 def _resource(item: Mapping[str, Any], hidden: Hidden) -> Iterator[Change]:
-    address, change = _address(item), item["change"]
+    address, change = hidden.shown(_address(item)), item["change"]
     action = _ACTIONS.get(tuple(change["actions"]))
     if action is not None:
         intended, observed = action
@@ -128,7 +128,7 @@ def _resource(item: Mapping[str, Any], hidden: Hidden) -> Iterator[Change]:
             observed = observed if intended else f"present ({reason})"
         yield Change(_path(address), intended, observed)
     if (previous := item.get("previous_address")) and previous != item["address"]:
-        yield Change(_path(f"{address}/address"), item["address"], previous)
+        yield Change(_path(f"{address}/address"), address, hidden.shown(previous))
     if importing := change.get("importing"):
         id = "another id" if not isinstance(importing, dict) else importing.get("id")
         yield Change(_path(f"{address}/import"), shown(id, hidden) or "another id", None)
@@ -221,14 +221,15 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def _change(leaf: Leaf, hidden: Hidden) -> Change:
+    path = _path(hidden.shown(leaf.path))
     if leaf.secret:
         after = None if leaf.intended is None and not leaf.unknown else HIDDEN
-        return Change(_path(leaf.path), after, None if leaf.observed is None else DIFFERS)
+        return Change(path, after, None if leaf.observed is None else DIFFERS)
     before = shown(leaf.observed, hidden)
     after = AFTER_APPLY if leaf.unknown else shown(leaf.intended, hidden)
     if before == after:
         before = DIFFERS if before == HIDDEN else f"{before} (another value)"
-    return Change(_path(leaf.path), after, before)
+    return Change(path, after, before)
 
 
 def shown(value: Any, hidden: Hidden = NOTHING_HIDDEN) -> Any:
@@ -262,7 +263,7 @@ def _notes(document: Mapping[str, Any], hidden: Hidden) -> Iterator[str]:
             yield f"drift: {address} was deleted outside of Terraform"
         else:
             paths = ", ".join(leaf.path.strip("/") for leaf in _changed(item["change"], ""))
-            named = one_line(paths)[:_MOST_PATH] or "something"
+            named = one_line(hidden.shown(paths))[:_MOST_PATH] or "something"
             yield f"drift: {named} of {address} was changed outside of Terraform"
     if len(drifted) > _MOST_NOTES:
         yield f"drift: {len(drifted) - _MOST_NOTES} more resources were changed outside of Terraform"

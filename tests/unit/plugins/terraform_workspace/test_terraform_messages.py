@@ -68,6 +68,16 @@ def test_text_for_people_is_understood() -> None:
     )
 
 
+def test_a_missing_lock_file_is_explained() -> None:
+    problem = Problem(
+        "Provider dependency changes detected", "The lock\nfile is read-only. Run\nit.\n\nMore."
+    )
+    assert str(error_of("tofu init", [problem], "")) == (
+        "tofu init failed: Provider dependency changes detected: The lock file is read-only. Run it. (run `init` "
+        "in the module, and commit .terraform.lock.hcl (with `files`, list it there))"
+    )
+
+
 @pytest.mark.parametrize("text", ["", "  \n "])
 def test_no_text_is_no_error(text: str) -> None:
     assert text_problems(text) == []

@@ -126,7 +126,11 @@ def test_sensitive_values_are_not_shown(sensitive: dict[str, Any], unknown: Any)
 
 def test_a_secret_that_the_module_shows_is_hidden() -> None:
     hidden = Hidden([SecretValue(b"hunter2-hunter2")])
-    url = {"url": "postgres://a:hunter2-hunter2@b", "list": ["hunter2-hunter2", 1]}
+    url = {
+        "keys": {"hunter2-hunter2": 1},
+        "url": "postgres://a:hunter2-hunter2@b",
+        "list": ["hunter2-hunter2", 1],
+    }
     found = plan(
         resource(["update"], {"url": "hunter2-hunter2"}, url), resource(["create"], None, url), hidden=hidden
     )
