@@ -27,7 +27,7 @@ def require_go() -> None:
 def go(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run `go` in a plugin's folder, with Debian's packages."""
     require_go()
-    command = [str(folder / "debian-go.sh"), *arguments]
+    command = [str(folder / "go.sh"), *arguments]
     return subprocess.run(command, capture_output=True, text=True, timeout=_BUILD_SECONDS)
 
 
@@ -47,6 +47,6 @@ def built(folder: Path) -> Path:
 
 def _digest(folder: Path) -> str:
     """Of everything that a program is built from."""
-    files = [*folder.rglob("*.go"), *folder.rglob("*.json"), folder / "debian-go.sh"]
+    files = [*folder.rglob("*.go"), *folder.rglob("*.json"), folder / "go.sh"]
     contents = b"\0".join(str(file).encode() + b"\0" + file.read_bytes() for file in sorted(files))
     return hashlib.sha256(contents).hexdigest()[:16]

@@ -52,13 +52,14 @@ func serve(plugin Plugin) error {
 		return err
 	}
 	program := newProgram(plugin)
+	end := asked() // from now on: Lehr may end the program as soon as it is greeted
 	served := make(chan error, 1)
 	go func() { served <- program.Serve(listener) }()
 	fmt.Printf("1|%s|unix|%s|grpc\n", protocol, path)
 	select {
 	case err := <-served:
 		return err
-	case <-asked():
+	case <-end:
 		program.drain(drainTime)
 		return nil
 	}

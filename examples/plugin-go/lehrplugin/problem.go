@@ -13,6 +13,7 @@ import (
 type Problem struct {
 	kind           pb.Trouble_Kind
 	What, Why, Fix string
+	Code           string // stable, by which people can look the problem up; empty for none
 	until          time.Time
 }
 
@@ -36,6 +37,15 @@ func Fenced(what, why string) error {
 	return &Problem{kind: pb.Trouble_KIND_FENCED, What: what, Why: why}
 }
 
+// Coded gives a Problem a code.
+func Coded(code string, err error) error {
+	var problem *Problem
+	if errors.As(err, &problem) {
+		problem.Code = code
+	}
+	return err
+}
+
 func (p *Problem) Error() string {
 	if p.Why == "" {
 		return p.What
@@ -51,6 +61,7 @@ func asTrouble(err error, secrets []*pb.SecretValue) *pb.Trouble {
 	}
 	trouble := &pb.Trouble{
 		Kind: problem.kind,
+		Code: problem.Code,
 		What: shown(problem.What, secrets),
 		Why:  shown(problem.Why, secrets),
 		Fix:  shown(problem.Fix, secrets),
