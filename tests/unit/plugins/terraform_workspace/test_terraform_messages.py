@@ -73,8 +73,8 @@ def test_a_missing_lock_file_is_explained() -> None:
         "Provider dependency changes detected", "The lock\nfile is read-only. Run\nit.\n\nMore."
     )
     assert str(error_of("tofu init", [problem], "")) == (
-        "tofu init failed: Provider dependency changes detected: The lock file is read-only. Run it. (run `init` "
-        "in the module, and commit .terraform.lock.hcl (with `files`, list it there))"
+        "tofu init failed: Provider dependency changes detected: The lock file is read-only. Run it. "
+        "(run `init` in the module, and commit .terraform.lock.hcl (with `files`, list it there))"
     )
 
 
