@@ -31,7 +31,6 @@ async def read_asset(api: InPartition, asked: Mapping[str, str]) -> dict[str, An
     return {
         "id": id,
         "why": why,
-        "headline": _headline(why),
         "asset": asset,
         "at_asked": asked.get("at", ""),
         "waits": waits,
@@ -39,15 +38,6 @@ async def read_asset(api: InPartition, asked: Mapping[str, str]) -> dict[str, An
         "most_others": _OTHERS,
         "can_unblock": waits and shown_as in _BLOCKED and await api.compares(),
     }
-
-
-def _headline(why: Any) -> str:
-    """Why an asset has its status, without the name of the check, which its verdict has."""
-    says: str = why["says"]
-    for verdict in why["verdicts"]:
-        if not verdict["allow"]:
-            says = says.replace(f": {verdict['check']}: ", ": ", 1)
-    return says
 
 
 async def read_unblock(api: InPartition, asked: Mapping[str, str]) -> dict[str, Any]:

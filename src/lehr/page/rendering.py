@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from typing import Any
@@ -68,6 +68,14 @@ def commands(text: str) -> Markup:
         Markup("<code>{}</code>").format(part) if number % 2 and number < len(parts) - 1 else escape(part)
         for number, part in enumerate(parts)
     )
+
+
+def without_checks(text: str, verdicts: Sequence[Mapping[str, Any]]) -> str:
+    """A headline without the names of checks, which their verdicts have below it."""
+    for verdict in verdicts:
+        if not verdict["allow"]:
+            text = text.replace(f": {verdict['check']}: ", ": ", 1)
+    return text
 
 
 def author(text: str) -> str:
@@ -148,7 +156,7 @@ def _environment() -> jinja2.Environment:
             visible(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
         ),
     )
-    for made in (tone, shape, path, query, data_line, pretty, commands, author):
+    for made in (tone, shape, path, query, data_line, pretty, commands, author, without_checks):
         environment.globals[made.__name__] = made
     return environment
 
