@@ -15,6 +15,7 @@ import hashlib
 import os
 import shutil
 import signal
+import stat
 import sys
 import tempfile
 from collections import deque
@@ -241,6 +242,8 @@ def _identity_of(path: str) -> object:
     try:
         found = os.stat(path)
     except (OSError, ValueError):  # most arguments are not files
+        return None
+    if not stat.S_ISREG(found.st_mode):  # a folder changes with what a plugin writes there
         return None
     return (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
 

@@ -253,3 +253,20 @@ def _ends(pid: int) -> bool:
         os.sched_yield()
         asyncio.run(asyncio.sleep(0.01))
     return False
+
+
+def test_a_program_is_another_one_once_its_files_have_changed_and_not_folders(tmp_path: Path) -> None:
+    source, folder = tmp_path / "plugin.py", tmp_path / "production"
+    source.write_text("1")
+    folder.mkdir()
+    processes = PluginProcesses(Inline(), SystemClock())
+    program = Program((sys.executable, str(source), str(folder), "--flag"))
+
+    def identity() -> object:
+        return asyncio.run(processes.identity(program))
+
+    before = identity()
+    (folder / "written by the plugin").touch()
+    assert identity() == before
+    source.write_text("22")
+    assert identity() != before
