@@ -47,14 +47,20 @@ class Running:
         seconds: float = 60.0,
         greeted: float = 60.0,
     ) -> WireProvider:
-        return await self.providers.start_configured(
+        provider = await self.providers.start(
             program or self.program(),
-            {"store": str(self.folder / "store"), "bad_days": bad_days, "token": token},
             log=self.lines.append,
             hidden=hidden,
             seconds=seconds,
             greeted=greeted,
         )
+        written = {"store": str(self.folder / "store"), "bad_days": bad_days, "token": token}
+        try:
+            await provider.configure(configured(provider.schema.provider.block, written)[0])
+        except BaseException:
+            await provider.close()
+            raise
+        return provider
 
     @contextlib.asynccontextmanager
     async def started(self, *arguments: Any, **more: Any) -> AsyncIterator[WireProvider]:

@@ -114,11 +114,9 @@ async def by_lehr() -> tuple[dict[tuple[str, int, str], Change], Mapping[str, Sc
     """The same through the provider's protocol."""
     with aws.moto() as address:
         providers = Providers(PluginProcesses(Inline(), SystemClock()))
-        provider = await providers.start_configured(
-            Program((str(aws.provider_program()),), _variables(address)),
-            CONFIGURATION,
-            log=lambda _line: None,
-        )
+        program = Program((str(aws.provider_program()),), _variables(address))
+        provider = await providers.start(program, log=lambda _line: None)
+        await provider.configure(configured(provider.schema.provider.block, CONFIGURATION)[0])
         try:
             found: dict[tuple[str, int, str], Change] = {}
             await asyncio.gather(*(_versions(provider, type_, found) for type_ in CASES))

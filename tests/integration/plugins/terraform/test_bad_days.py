@@ -11,14 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from lehr.base.chance import Chance
-from lehr.base.clock import SystemClock
 from lehr.base.errors import LehrError
-from lehr.plugins.terraform.provider import Planned, ProviderError, ProviderGoneError, State
+from lehr.plugins.terraform.provider import ProviderError, ProviderGoneError, State
 from lehr.plugins.terraform.values.nulls import null_value
 from lehr.plugins.terraform.wire import connection
 from lehr.plugins.terraform.wire.client import WireProvider
-from lehr.plugins.terraform.wire.restarting import RestartingProvider
 from tests.integration.plugins.terraform.running import NOTHING, Running, config, made, planned
 
 
@@ -187,137 +184,13 @@ async def until(condition: Callable[[], bool]) -> None:
         await asyncio.sleep(0.01)
 
 
-class Restarting:
-    """A provider that is started again, and the processes that were started."""
-
-    def __init__(self, running: Running, *bad_days: dict[str, str]) -> None:
-        self.processes: list[WireProvider] = []
-        self.bad_days = list(bad_days)
-        self.running = running
-        self.clock = Moments()
-        self.provider = RestartingProvider(self._start, self.clock, Chance(1))
-
-    async def _start(self) -> WireProvider:
-        bad_days = self.bad_days.pop(0) if self.bad_days else {}
-        self.processes.append(await self.running.start(bad_days, seconds=5.0))
-        return self.processes[-1]
-
-    async def read(self) -> State:
-        value = null_value(self.provider.schema.resources["fake_given"].block) | {"id": "kept"}
-        return await self.provider.read_resource("fake_given", State(value))
-
-
-class Moments(SystemClock):
-    """A clock whose pauses are skipped at will."""
-
-    def __init__(self) -> None:
-        self.skipped = 0.0
-
-    def monotonic(self) -> float:
-        return super().monotonic() + self.skipped
-
-
-def test_a_provider_that_died_is_started_again_after_a_pause(running: Running) -> None:
-    async def scenario() -> None:
-        running.store.put("fake_given", "kept", {"id": "kept", "name": "kept"})
-        restarting = Restarting(running, {"ReadResource": "crash"})
-        await restarting.provider.ready()
-        with pytest.raises(ProviderGoneError, match="panic"):
-            await restarting.read()
-        with pytest.raises(ProviderGoneError, match=r"it is started again in .* seconds"):
-            await restarting.read()
-        assert len(restarting.processes) == 1
-        restarting.clock.skipped += 100.0
-        assert (await restarting.read()).value["name"] == "kept"
-        assert len(restarting.processes) == 2
-        await restarting.provider.close()
-        with pytest.raises(ProviderGoneError, match="closed"):
-            await restarting.read()
-
-    asyncio.run(scenario())
-
-
-def test_pauses_grow_while_it_dies_again_and_again(running: Running) -> None:
-    async def scenario() -> list[float]:
-        restarting = Restarting(running, *[{"ReadResource": "crash"}] * 5)
-        await restarting.provider.ready()
-        pauses: list[float] = []
-        for _ in range(4):
-            with pytest.raises(ProviderGoneError, match="panic"):
-                await restarting.read()
-            before = restarting.clock.skipped
-            while len(restarting.processes) == len(pauses) + 1:
-                with contextlib.suppress(ProviderGoneError):
-                    await restarting.provider.ready()
-                restarting.clock.skipped += 0.25
-            pauses.append(restarting.clock.skipped - before)
-        await restarting.provider.close()
-        return pauses
-
-    pauses = asyncio.run(scenario())
-    assert pauses[3] > pauses[1]
-
-
 def test_one_that_was_killed_between_two_calls_is_noticed(running: Running) -> None:
     async def scenario() -> None:
-        running.store.put("fake_given", "kept", {"id": "kept", "name": "kept"})
-        restarting = Restarting(running)
-        await restarting.provider.ready()
-        process = restarting.processes[0]
+        provider = await running.start()
         os.kill(running.pid(), signal.SIGKILL)
-        await until(lambda: process.gone != "")
+        await until(lambda: provider.gone != "")
         with pytest.raises(ProviderGoneError, match="killed by signal 9"):
-            await restarting.read()
-        restarting.clock.skipped += 100.0
-        assert (await restarting.read()).value["name"] == "kept"
-        await restarting.provider.close()
-
-    asyncio.run(scenario())
-
-
-def test_one_that_hangs_is_ended_after_some_calls_but_not_before_its_applies(running: Running) -> None:
-    async def scenario() -> None:
-        restarting = Restarting(running, {"ReadResource": "garbage"})
-        await restarting.provider.ready()
-        provider = restarting.processes[0]
-        written = {"name": "a", "seconds": 3}
-        plan = await planned(provider, "fake_slow", NOTHING, written)
-        value = config(provider, "fake_slow", written)
-        apply = asyncio.ensure_future(restarting.provider.apply("fake_slow", NOTHING, plan, value))
-        await until(lambda: "ApplyResourceChange" in running.calls())
-        for _ in range(3):
-            with pytest.raises(ProviderGoneError, match="damaged data"):
-                await restarting.read()
-        with pytest.raises(ProviderGoneError, match="started again"):
-            await restarting.read()
-        assert not apply.done()
-        assert (await apply).state.value["id"] == "a"
-        await restarting.provider.close()
-        assert provider.gone or provider.applying == 0
-
-    asyncio.run(scenario())
-
-
-def test_a_start_that_fails_is_not_repeated_at_once(running: Running) -> None:
-    async def scenario() -> None:
-        starts = 0
-
-        async def start() -> WireProvider:
-            nonlocal starts
-            starts += 1
-            return await running.start(token="wrong")
-
-        clock = Moments()
-        provider = RestartingProvider(start, clock, Chance(1))
-        with pytest.raises(ProviderError, match="no access"):
-            await provider.ready()
-        with pytest.raises(ProviderGoneError, match="no access; it is started again"):
-            await provider.plan("fake_given", NOTHING, None, None)
-        assert starts == 1
-        clock.skipped += 100.0
-        with pytest.raises(ProviderError, match="no access"):
-            await provider.apply("fake_given", NOTHING, Planned(None, b""), None)
-        assert starts == 2
+            await CALLS["ReadResource"](provider)
         await provider.close()
 
     asyncio.run(scenario())

@@ -39,13 +39,6 @@ def redacted(diagnostic: Diagnostic, block: Block, secrets: Iterable[str]) -> Di
     )
 
 
-def shown(diagnostic: Diagnostic) -> str:
-    """`diagnostic` as text: where, what, and details."""
-    place = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in diagnostic.path)
-    text = f"{place.lstrip('.')}: {diagnostic.summary}" if place else diagnostic.summary
-    return f"{text} ({diagnostic.detail})" if diagnostic.detail else text
-
-
 def _forms(secret: str) -> Iterable[str]:
     if len(secret) < SHORTEST:
         return

@@ -7,8 +7,7 @@ In: a provider's program and its configuration. Out: a `Provider`. Needs the ext
     schema_codec.py  schemas
     connection.py    calls a process, and reads what it logs
     client.py        `WireProvider`, one running process
-    starting.py      `Providers` starts it: process, connection, schemas, configuration
-    restarting.py    `RestartingProvider` starts it again when it has died
+    starting.py      `Providers` starts it: process, connection, schemas
 
 Architecture invariants: a call without a readable answer is `ProviderGoneError`, never a guess; an apply is
 not cancelled, and its process is not ended before it; all output of a provider is read, and little is kept.

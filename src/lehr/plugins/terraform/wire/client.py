@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from lehr.plugins.terraform.provider import (
     Applied,
+    Block,
     Diagnostic,
     Planned,
     ProviderError,
@@ -19,6 +20,8 @@ from lehr.plugins.terraform.provider import (
     Value,
 )
 from lehr.plugins.terraform.values.cty_types import CtyType, implied_type
+from lehr.plugins.terraform.values.redaction import redacted
+from lehr.plugins.terraform.values.secret_paths import secret_texts
 from lehr.plugins.terraform.wire import calls, messages
 from lehr.plugins.terraform.wire.calls import CAPABILITIES, Call, diagnostics_of, packed, path_of, value_of
 from lehr.plugins.terraform.wire.connection import Connection
@@ -78,23 +81,24 @@ class WireProvider:
         Raises:
             ProviderError, ProviderGoneError: as the methods of `Provider`.
         """
-        value = packed(config, implied_type(self._schema.provider.block))
+        block = self._schema.provider.block
+        value = packed(config, implied_type(block))
         checked = await self._call(
             calls.VALIDATE_PROVIDER, messages.ValidateProviderConfig.Request(config=value)
         )
-        warnings = _warnings(checked.diagnostics)
+        warnings = _warnings(checked.diagnostics, block, config)
         request = messages.ConfigureProvider.Request(
             terraform_version=TERRAFORM_VERSION, config=value, client_capabilities=CAPABILITIES
         )
         answer = await self._call(calls.CONFIGURE, request)
-        return (*warnings, *_warnings(answer.diagnostics))
+        return (*warnings, *_warnings(answer.diagnostics, block, config))
 
     async def validate_resource(self, type: str, config: Value) -> tuple[Diagnostic, ...]:
         request = messages.ValidateConfig.Request(
             type_name=type, config=packed(config, self._type(type)), client_capabilities=CAPABILITIES
         )
         answer = await self._call(calls.VALIDATE_RESOURCE, request)
-        return diagnostics_of(answer.diagnostics)
+        return _diagnostics(answer.diagnostics, self._block(type), config)
 
     async def import_resource(self, type: str, id: str) -> State:
         type_ = self._type(type)
@@ -102,7 +106,7 @@ class WireProvider:
             type_name=type, id=id, client_capabilities=CAPABILITIES
         )
         answer = await self._call(calls.IMPORT, request)
-        _warnings(answer.diagnostics)
+        _warnings(answer.diagnostics, self._block(type))
         for one in answer.imported_resources:  # those of other types are for separate resources
             if one.type_name == type:
                 return State(self._value(one.state, type_), one.private)
@@ -113,7 +117,7 @@ class WireProvider:
             type_name=type, version=version, raw_state=messages.RawState(json=json)
         )
         answer = await self._call(calls.UPGRADE, request)
-        _warnings(answer.diagnostics)
+        _warnings(answer.diagnostics, self._block(type))
         return self._value(answer.upgraded_state, self._type(type))
 
     async def read_resource(self, type: str, state: State) -> State:
@@ -124,7 +128,7 @@ class WireProvider:
             client_capabilities=CAPABILITIES,
         )
         answer = await self._call(calls.READ, request)
-        _warnings(answer.diagnostics)
+        _warnings(answer.diagnostics, self._block(type), state.value)
         return State(self._value(answer.new_state, self._type(type)), answer.private)
 
     async def plan(self, type: str, prior: State, proposed: Value, config: Value) -> Planned:
@@ -138,7 +142,7 @@ class WireProvider:
             client_capabilities=CAPABILITIES,
         )
         answer = await self._call(calls.PLAN, request)
-        warnings = _warnings(answer.diagnostics)
+        warnings = _warnings(answer.diagnostics, self._block(type), prior.value, config)
         return Planned(
             value=self._value(answer.planned_state, type_),
             private=answer.planned_private,
@@ -162,21 +166,23 @@ class WireProvider:
             planned_private=planned.private,
         )
         answer = await self._uncancelled(self._connection.call(calls.APPLY, request, None))
+        secret = (self._block(type), prior.value, config)
         if not answer.HasField("new_state"):
-            _warnings(answer.diagnostics)
+            _warnings(answer.diagnostics, *secret)
         state = State(self._value(answer.new_state, type_), answer.private)
-        return Applied(state, diagnostics_of(answer.diagnostics))
+        return Applied(state, _diagnostics(answer.diagnostics, *secret))
 
     async def read_data_source(self, type: str, config: Value) -> Value:
         type_ = self._type(type, data=True)
         value = packed(config, type_)
         check = messages.ValidateConfig.Request(type_name=type, config=value)
-        _warnings((await self._call(calls.VALIDATE_DATA, check)).diagnostics)
+        block = _known(self._schema.data_sources, type).block
+        _warnings((await self._call(calls.VALIDATE_DATA, check)).diagnostics, block, config)
         request = messages.ReadDataSource.Request(
             type_name=type, config=value, client_capabilities=CAPABILITIES
         )
         answer = await self._call(calls.READ_DATA, request)
-        _warnings(answer.diagnostics)
+        _warnings(answer.diagnostics, block, config)
         return self._value(answer.state, type_)
 
     async def close(self) -> None:
@@ -200,6 +206,9 @@ class WireProvider:
         if not task.cancelled():
             task.exception()  # its caller may no longer wait
 
+    def _block(self, name: str) -> Block:
+        return _known(self._schema.resources, name).block
+
     def _type(self, name: str, *, data: bool = False) -> CtyType:
         """The type of the values of a resource type or data source; made once."""
         key = ("data" if data else "resource", name)
@@ -222,9 +231,20 @@ def _known(schemas: Mapping[str, Schema], name: str) -> Schema:
     return schemas[name]
 
 
-def _warnings(found: Iterable[messages.Diagnostic]) -> tuple[Diagnostic, ...]:
-    """Raises `ProviderError` if there are errors among them."""
+def _diagnostics(
+    found: Iterable[messages.Diagnostic], block: Block, *values: Value
+) -> tuple[Diagnostic, ...]:
+    """Those of an answer about `values` of `block`, without what is sensitive in these."""
     diagnostics = diagnostics_of(found)
+    if not diagnostics:
+        return ()
+    secrets = frozenset().union(*(secret_texts(block, value) for value in values))
+    return tuple(redacted(one, block, secrets) for one in diagnostics)
+
+
+def _warnings(found: Iterable[messages.Diagnostic], block: Block, *values: Value) -> tuple[Diagnostic, ...]:
+    """The same. Raises `ProviderError` if there are errors among them."""
+    diagnostics = _diagnostics(found, block, *values)
     if any(one.severity is Severity.ERROR for one in diagnostics):
         raise ProviderError(diagnostics)
     return diagnostics

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
 from lehr.base.errors import StalledError, TransientError
 from lehr.plugins.handshake import Handshake
 from lehr.plugins.plugin_process import PluginProcesses, Program
-from lehr.plugins.terraform.provider import ProviderError, ProviderGoneError, ProviderSchema, Severity
-from lehr.plugins.terraform.values.configured import configured
-from lehr.plugins.terraform.values.redaction import redacted, shown
-from lehr.plugins.terraform.values.secret_paths import secret_texts
+from lehr.plugins.terraform.provider import ProviderGoneError, ProviderSchema, Severity
 from lehr.plugins.terraform.wire import calls, messages
 from lehr.plugins.terraform.wire.calls import diagnostics_of
 from lehr.plugins.terraform.wire.client import LONGEST_CALL, WireProvider
@@ -80,47 +76,6 @@ class Providers:
             await process.stop()
             raise
         return WireProvider(connection, schema, end, seconds=seconds)
-
-    async def start_configured(
-        self,
-        program: Program,
-        written: Mapping[str, Any],
-        *,
-        log: Callable[[str], None],
-        hidden: Hidden = NOTHING_HIDDEN,
-        greeted: float = _GREETED,
-        seconds: float = LONGEST_CALL,
-    ) -> WireProvider:
-        """Start a provider and configure it with plain data. Arguments and errors are those of `start`, and:
-
-        Raises:
-            StalledError: the configuration does not fit the provider's schema.
-            ProviderError: the provider does not accept it. Its secrets are hidden.
-            ProviderGoneError: it did not answer.
-        """
-        provider = await self.start(program, log=log, hidden=hidden, greeted=greeted, seconds=seconds)
-        try:
-            await self._configure(provider, written)
-        except BaseException:
-            await provider.close()
-            raise
-        return provider
-
-    async def _configure(self, provider: WireProvider, written: Mapping[str, Any]) -> None:
-        block = provider.schema.provider.block
-        config, problems = configured(block, written)
-        if errors := [shown(one) for one in problems if one.severity is Severity.ERROR]:
-            raise StalledError(
-                "the provider's configuration is not valid",
-                code="TFW104",
-                why="; ".join(errors),
-                fix="correct the configuration",
-            )
-        try:
-            await provider.configure(config)
-        except ProviderError as error:
-            secrets = secret_texts(block, config)
-            raise ProviderError([redacted(one, block, secrets) for one in error.diagnostics]) from None
 
     async def _schema(self, connection: Connection, sha256: str, seconds: float) -> ProviderSchema:
         if known := self._schemas.get(sha256):
