@@ -41,6 +41,7 @@ from lehr.sdk.plugin import AssetPlugin, Found, IndexedDiff, Push, Reader, Trait
 from lehr.sdk.protected import Protected
 from lehr.sdk.secrets import NoSecrets, Secrets
 
+_CLOSE_SECONDS = 20.0
 _OUTPUTS = OutputNames(stable=frozenset({"id", "attributes"}))
 
 
@@ -171,8 +172,8 @@ class TerraformPlugin(AssetPlugin):
             yield draft
 
     async def close(self) -> None:
-        if self._tasks:
-            await asyncio.wait(tuple(self._tasks), timeout=self._settle_seconds)
+        if self._tasks:  # the next process looks what others have done
+            await asyncio.wait(tuple(self._tasks), timeout=_CLOSE_SECONDS)
         await self._providers.close()
 
     def _use(self, intended: Intended) -> AbstractAsyncContextManager[LimitedProvider]:

@@ -32,7 +32,7 @@ Start = Callable[[TerraformProvider, Mapping[str, SecretValue]], Awaitable[Provi
 
 _IDLE_SECONDS = 900.0
 _LONGEST_PAUSE = 30.0
-_CLOSE_SECONDS = 20.0
+_CLOSE_SECONDS = 5.0
 _MOST_WORDS = 300
 
 
