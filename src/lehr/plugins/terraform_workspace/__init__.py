@@ -6,7 +6,7 @@ In: payloads `TerraformWorkspace`. Out: what the module declares, or nothing of 
     plan_changes.py  a plan as a diff: pure             folders.py   what lies on this machine
     messages.py      errors and progress: pure          commands.py  init, plan, show, apply
     agreement.py     what must hold of a plan: pure     adoption.py  drafts for modules that exist
-                                                        plugin.py    the asset plugin
+    printed.py       documents and logs                 plugin.py    the asset plugin
 
 Architecture invariants: only the plan that was compared is applied; an `apply` outlives Lehr, is found again
 by its mark, and is never killed before it was interrupted; a plan is private and deleted after its run; a

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import json
-import os
 import signal
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
@@ -26,12 +22,11 @@ from lehr.plugins.terraform_workspace.folders import RunFolder
 from lehr.plugins.terraform_workspace.messages import Problem, Steps
 from lehr.plugins.terraform_workspace.payload import DEFAULT, TerraformWorkspace
 from lehr.plugins.terraform_workspace.plan_changes import Plan, read_plan
+from lehr.plugins.terraform_workspace.printed import Follow, document, end_of
 from lehr.plugins.terraform_workspace.program import Program
 from lehr.sdk.secrets import Hidden, SecretValue
 
 _MOST_OUTPUT = 256 << 20
-_MOST_LOG = 16 << 20
-_CHUNK = 1 << 20
 _FOLLOW_SECONDS = 0.25
 
 _AS_INTENDED, _DIFFERS = 0, 2
@@ -95,16 +90,16 @@ class Commands:
             StalledError: the module or its variables are wrong, or the state cannot be used.
             TransientError: anything else.
         """
-        try:
+        problems: list[Problem] = []
+        for _ in range(2):
             await self._init()
-            return await self._lineage(), await self._planned(destroy=destroy)
-        except _NeedsInitError:
+            try:
+                return await self._lineage(), await self._planned(destroy=destroy)
+            except _NeedsInitError as error:
+                problems = list(error.args)
             await self._blocking.run(self._folder.note_initialised, "")
-            await self._init()
-        try:
-            return await self._lineage(), await self._planned(destroy=destroy)
-        except _NeedsInitError as error:
-            raise messages.error_of(self._named("plan"), list(error.args), "", self._hidden) from error
+        # Not chained: the other exception has texts in which secrets are not hidden.
+        raise messages.error_of(self._named("plan"), problems, "", self._hidden)
 
     async def apply(self, mark: Mark, progress: Callable[[str], None]) -> Outcome:
         """Apply the plan of `compared`. If this call is cancelled, the command continues."""
@@ -118,7 +113,7 @@ class Commands:
             grace=self._graces[1],
         )
         running = asyncio.ensure_future(self._processes.run(launch))
-        steps, follow = Steps(), _Follow(log)
+        steps, follow = Steps(), Follow(log)
         try:
             while not running.done() or follow.more:
                 await self._pause(running)
@@ -128,7 +123,7 @@ class Commands:
         finally:
             running.cancel()
         ended = running.result()
-        output = await self._blocking.run(_read, log)
+        output = await self._blocking.run(end_of, log)
         return self._outcome(ended, messages.json_problems(output), steps)
 
     async def _init(self) -> None:
@@ -180,9 +175,9 @@ class Commands:
         shown = await self._run("show", "-json", "-no-color", str(self._plan))
         if shown.code != _AS_INTENDED:
             raise self._text_error("show", shown)
-        document = await self._blocking.run(self._document, "show", shown)
+        found = await self._blocking.run(self._document, "show", shown)
         try:
-            return read_plan(document, self._hidden, differs=ended.code == _DIFFERS)
+            return await self._blocking.run(read_plan, found, self._hidden, differs=ended.code == _DIFFERS)
         except ValueError:
             # Not chained: that exception may quote the plan, which holds secrets.
             raise self._nonsense("show") from None
@@ -244,11 +239,10 @@ class Commands:
         return Outcome(Result.FAILED, message)
 
     def _document(self, command: str, ended: ProcessResult) -> dict[str, Any]:
-        with contextlib.suppress(ValueError, RecursionError):
-            found = json.loads(ended.whole or b"")
-            if isinstance(found, dict):
-                return found
-        raise self._nonsense(command)
+        found = document(ended.whole or b"")
+        if found is None:
+            raise self._nonsense(command)
+        return found
 
     def _nonsense(self, command: str) -> LehrError:
         return TransientError(
@@ -268,40 +262,6 @@ class Commands:
 
     def _named(self, command: str) -> str:
         return f"{self._program.name} {command}"
-
-
-class _Follow:
-    """Reads a growing file of JSON lines."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._place = 0
-        self._rest = b""
-        self.more = True
-        """Whether the last look has found something."""
-
-    def lines(self) -> list[dict[str, Any]]:
-        """The objects in whole lines that were written since the last call. Blocks."""
-        with contextlib.suppress(OSError), open(self._path, "rb") as file:
-            file.seek(self._place)
-            chunk = file.read(_CHUNK)
-            self._place += len(chunk)
-            self.more = bool(chunk)
-            whole, _, self._rest = (self._rest + chunk).rpartition(b"\n")
-            return list(messages.lines_of(whole))
-        self.more = False
-        return []
-
-
-def _read(path: Path) -> bytes:
-    """The end of a file, where errors are."""
-    try:
-        with open(path, "rb") as file:
-            file.seek(0, os.SEEK_END)
-            file.seek(max(0, file.tell() - _MOST_LOG))
-            return file.read()
-    except OSError:
-        return b""
 
 
 def _setting(value: str | int | bool) -> str:

@@ -87,7 +87,7 @@ def read_plan(document: Mapping[str, Any], hidden: Hidden = NOTHING_HIDDEN, *, d
     """
     try:
         return _read(document, hidden, differs=differs)
-    except (KeyError, TypeError, AttributeError) as error:
+    except (KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(f"{type(error).__name__}: {error}") from error
 
 

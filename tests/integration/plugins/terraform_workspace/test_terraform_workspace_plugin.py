@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from lehr.base.errors import LehrError, StalledError, TransientError, WaitingError
@@ -231,6 +232,22 @@ def test_values_of_any_form_reach_the_module(workspace: Workspace) -> None:
 
     run(workspace, main)
     assert workspace.observed()["outputs"]["size"]["value"] == odd
+
+
+@real_terraform
+def test_large_numbers_are_shown_and_published(tmp_path: Path) -> None:
+    module = {**MODULE, "output": {"huge": {"value": 10**30}, "many": {"value": [10**30, 1.5]}}}
+    workspace = Workspace(tmp_path, "terraform", module)
+
+    async def main(lehr: Run) -> None:
+        asset = workspace.asset(outputs=("huge", "many"))
+        assert (await lehr.push(asset)).result is Result.DONE
+        found = await lehr.diff(asset)
+        assert found.empty
+        assert found.outputs == {"values": {"huge": f"1{'0' * 30}", "many": [f"1{'0' * 30}", 1.5]}}
+        assert msgspec.json.encode(found)
+
+    run(workspace, main)
 
 
 def test_a_variable_can_be_the_output_of_another_asset(workspace: Workspace) -> None:
