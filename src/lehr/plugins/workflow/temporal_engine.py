@@ -7,6 +7,7 @@ push that started it.
 from __future__ import annotations
 
 import datetime as dt
+import functools
 from collections.abc import Iterator
 from typing import Any
 
@@ -24,6 +25,7 @@ from temporalio.client import (
 )
 from temporalio.common import WorkflowIDConflictPolicy, WorkflowIDReusePolicy
 from temporalio.exceptions import WorkflowAlreadyStartedError
+from temporalio.runtime import Runtime, TelemetryConfig
 from temporalio.service import RPCError, RPCStatusCode
 
 from lehr.base.errors import LehrError, StalledError, TransientError
@@ -164,6 +166,7 @@ class TemporalEngine:
                 retry_config=self._retries,
                 identity="lehr",
                 lazy=True,
+                runtime=_runtime(),
             )
         return self._connected
 
@@ -213,6 +216,12 @@ class TemporalEngine:
         return TransientError(
             f"Temporal at {self._address.address} cannot be reached", code="WFL118", why=str(error)[:300]
         )
+
+
+@functools.cache
+def _runtime() -> Runtime:
+    """The threads of the library. By default it would write log lines of its own to standard error."""
+    return Runtime(telemetry=TelemetryConfig(logging=None))
 
 
 def _is_missing(error: RPCError) -> bool:
