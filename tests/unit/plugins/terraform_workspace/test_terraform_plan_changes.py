@@ -224,13 +224,15 @@ def test_what_is_not_a_plan_is_refused(document: Any) -> None:
 leaves = (
     some.none() | some.booleans() | some.integers(-2, 2) | some.sampled_from(["", "a", "hunter2-hunter2"])
 )
-values = some.recursive(
-    leaves,
-    lambda inner: (
-        some.lists(inner, max_size=3) | some.dictionaries(some.sampled_from("abc"), inner, max_size=3)
-    ),
-    max_leaves=8,
-)
+
+
+def within(inner: some.SearchStrategy[Any]) -> some.SearchStrategy[Any]:
+    return (
+        inner | some.lists(inner, max_size=3) | some.dictionaries(some.sampled_from("abc"), inner, max_size=3)
+    )
+
+
+values = within(within(within(leaves)))
 
 
 @given(values, values)
