@@ -6,6 +6,7 @@ package main
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io/fs"
 	"os"
@@ -19,11 +20,19 @@ import (
 const version = "1.0.0"
 
 func main() {
-	folder := "."
-	if len(os.Args) > 1 {
-		folder = os.Args[1]
+	address := flag.String("listen", "", "serve at this HOST:PORT, with a life cycle of its own")
+	certificates := flag.String("certificates", "", "folder with tls.crt, tls.key and ca.crt, for -listen")
+	flag.Parse()
+	plugin := newZones(".")
+	if flag.NArg() > 0 {
+		plugin = newZones(flag.Arg(0))
 	}
-	lehrplugin.Main(newZones(folder))
+	if *address == "" {
+		lehrplugin.Main(plugin)
+	} else if err := lehrplugin.Listen(plugin, *address, *certificates); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 }
 
 // zones is the plugin. Production is the zone files in one folder; nothing outside is ever touched.

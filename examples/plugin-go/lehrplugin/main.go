@@ -101,14 +101,12 @@ func (p *program) drain(most time.Duration) {
 
 // asked is closed when the program should end: Lehr is gone, which closes standard input, or has sent SIGTERM.
 func asked() <-chan struct{} {
-	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
+	end, signals := make(chan struct{}), signalled()
 	gone := make(chan struct{})
 	go func() {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		close(gone)
 	}()
-	end := make(chan struct{})
 	go func() {
 		select {
 		case <-signals:
@@ -117,6 +115,12 @@ func asked() <-chan struct{} {
 		close(end)
 	}()
 	return end
+}
+
+func signalled() <-chan os.Signal {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
+	return signals
 }
 
 func contains(texts []string, wanted string) bool {

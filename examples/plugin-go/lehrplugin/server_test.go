@@ -158,12 +158,16 @@ func TestSecretsAreHiddenInErrorsAndMessages(t *testing.T) {
 }
 
 func TestAPushOutlivesItsStream(t *testing.T) {
-	release, done := make(chan struct{}), make(chan struct{})
+	release, ended := make(chan struct{}), make(chan error)
 	client, _ := served(t, &fake{push: func(ctx context.Context, push *Push) (*pb.Outcome, error) {
 		push.Progress("begun")
 		<-release
-		close(done)
-		return Done(), ctx.Err()
+		select {
+		case <-ctx.Done():
+		case <-time.After(50 * time.Millisecond): // long enough to notice that the stream has ended
+		}
+		ended <- ctx.Err()
+		return Done(), nil
 	}})
 	request := pushOf("1", 1)
 	ctx, leave := context.WithCancel(context.Background())
@@ -182,7 +186,9 @@ func TestAPushOutlivesItsStream(t *testing.T) {
 		t.Fatal("the push runs on:", state)
 	}
 	close(release)
-	<-done
+	if err := <-ended; err != nil {
+		t.Fatal("nothing asks the push to stop:", err)
+	}
 	for stateOf(t, client, request) != pb.StatusResponse_STATE_ENDED {
 		time.Sleep(time.Millisecond)
 	}
