@@ -147,6 +147,31 @@ def test_a_start_without_an_answer_is_waited_for(tmp_path: Path, arrives: bool) 
     play(tmp_path, scene)
 
 
+def test_a_start_under_way_continues_when_its_push_is_cancelled(tmp_path: Path) -> None:
+    async def scene(world: World) -> None:
+        start, asked, answer = world.engine.start, asyncio.Event(), asyncio.Event()
+
+        async def slow(order: Any) -> None:
+            asked.set()
+            await answer.wait()
+            await start(order)
+
+        world.engine.start = slow  # type: ignore[method-assign]
+        asset = world.asset()
+        push = world.begin(asset)
+        task = asyncio.ensure_future(world.push(asset, push))
+        await asked.wait()
+        task.cancel()
+        await asyncio.wait({task})
+        await asyncio.sleep(0.3)  # longer than a request of a process that was killed is waited for
+        assert await world.plugin.status(push.operation) is Progress.RUNNING
+        answer.set()
+        await world.resolve(asset, push)
+        assert len(world.engine.runs) == 1
+
+    play(tmp_path, scene)
+
+
 def test_a_failure_while_lehr_was_down_is_reported_and_not_repeated(tmp_path: Path) -> None:
     async def scene(world: World) -> None:
         asset = world.asset()
