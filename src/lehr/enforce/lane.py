@@ -89,7 +89,7 @@ class Lane(Generic[T]):
         self._batches = Batches(plugin, self._diffs, self.traits.diff_timeout)
         self._flushing = False
         self._workers: dict[asyncio.Task[None], None] = {}  # ordered: they are cancelled in this order
-        self._worker_starting = False
+        self._starting: asyncio.Task[None] | None = None
         self._stopped = False
         # Turns also wait for checks and commits, so more of them than diffs may be under way.
         self._most_workers = max(self.traits.turns, self.traits.pushes) * 2
@@ -122,7 +122,12 @@ class Lane(Generic[T]):
             worker = asyncio.create_task(self._work(), name=f"turns of {type(self.plugin).__name__}")
             worker.add_done_callback(self._broke)
             self._workers[worker] = None
-            self._worker_starting = True
+            self._starting = worker
+
+    @property
+    def _worker_starting(self) -> bool:
+        """Whether a worker was made that has not begun; one that is cancelled first never does."""
+        return self._starting is not None and not self._starting.done()
 
     def hasten(self, item: T) -> None:
         """Move the queued turn of `item` ahead of routine ones."""
@@ -131,7 +136,7 @@ class Lane(Generic[T]):
     async def _work(self) -> None:
         worker = asyncio.current_task()
         assert worker is not None
-        self._worker_starting = False
+        self._starting = None
         since = self._clock.monotonic()
         try:
             while self._queue:

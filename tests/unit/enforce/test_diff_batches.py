@@ -266,3 +266,34 @@ def test_a_lane_that_stops_leaves_no_call_behind() -> None:
 
     run(main, seed=1)
     assert ended == [True]
+
+
+def test_a_lane_that_stops_while_a_worker_is_starting_comes_to_rest() -> None:
+    """That worker never begins, so what waits for its start must not wait for ever, and turn the loop."""
+
+    async def scenario() -> int:
+        plugin = Plugin(at_once)
+        asset = thing("a", "1")
+
+        async def turn(_item: int) -> None:
+            read = RecordingReader(cast(Any, NoIntent()), registry(), PARTITION, 1)
+            await lane.diff(target_of(asset), asset, read, routine=True)
+
+        lane: Lane[int] = Lane(plugin, VirtualClock(), turn)
+        flushes, flush = 0, lane._flush
+
+        def counted() -> None:
+            nonlocal flushes
+            flushes += 1
+            flush()
+
+        lane._flush = counted  # type: ignore[method-assign]
+        for item in range(2):
+            lane.add(item, urgent=False)
+        await asyncio.sleep(0)  # the first worker waits for a batch, and has just made the second one
+        await lane.stop()
+        for _ in range(20):
+            await asyncio.sleep(0)
+        return flushes
+
+    assert run(scenario, seed=1) <= 3

@@ -93,6 +93,10 @@ class Service:
         return grpc.method_handlers_generic_handler("lehr.plugin.v1.Plugin", methods)
 
     async def describe(self, request: m.DescribeRequest, _context: object) -> m.DescribeResponse:
+        """As `description`."""
+        return self.description()
+
+    def description(self) -> m.DescribeResponse:
         """The declarations of the plugin's class."""
         plugin, kind = self._plugin, type(self._plugin)
         traits = traits_message(plugin.traits)
@@ -150,8 +154,7 @@ class Service:
         running = _RunningPush(operation_of(request.operation))
         self._pushes[running.operation.id] = running
         running.task = asyncio.ensure_future(self._pushed(request, reader, running))
-        running.task.add_done_callback(lambda task: self._pushes.pop(running.operation.id, None))
-        running.task.add_done_callback(lambda task: running.events.put_nowait(None))
+        running.task.add_done_callback(lambda task: self._pushed_ended(running, task))
         while (event := await running.events.get()) is not None:
             yield m.PushResponse(progress=m.Progress(message=event))
         if running.task.cancelled():
@@ -170,6 +173,12 @@ class Service:
     async def _pushed(self, request: m.PushRequest, reader: GivenReader, push: _RunningPush) -> Outcome:
         with reading(reader):
             return await self._plugin.push(target_of(request.target), reader, push)
+
+    def _pushed_ended(self, push: _RunningPush, task: asyncio.Task[Outcome]) -> None:
+        self._pushes.pop(push.operation.id, None)
+        push.events.put_nowait(None)
+        if not task.cancelled():
+            task.exception()  # its caller may have left
 
     async def cancel(self, request: m.CancelRequest, _context: object) -> m.CancelResponse:
         """Notify a push, or cancel it."""
@@ -229,9 +238,12 @@ class Service:
 
     async def drained(self) -> None:
         """Wait for the pushes under way."""
-        tasks = [push.task for push in self._pushes.values() if push.task is not None]
-        if tasks:
+        if tasks := self.tasks():
             await asyncio.wait(tasks)
+
+    def tasks(self) -> list[asyncio.Task[Outcome]]:
+        """Those of the pushes under way."""
+        return [push.task for push in self._pushes.values() if push.task is not None]
 
     def _reader(self, intent: m.Intent, target: m.Target) -> GivenReader:
         return GivenReader(intent, target.incarnation, self._served.registry)

@@ -21,12 +21,12 @@ from lehr.model.operation import Operation
 from lehr.model.types import Registry
 from lehr.model.writes import Write
 from lehr.sdk.check import CheckPlugin
-from lehr.sdk.plugin import Fencing, Traits
+from lehr.sdk.plugin import AssetPlugin, Fencing, Traits
 from lehr.testing.sim.dice import Dice
 from lehr.testing.sim.generation import InlineGeneration
 from lehr.testing.sim.metrics import MetricWorld
 from lehr.testing.sim.process import Process
-from lehr.testing.sim.production import Production
+from lehr.testing.sim.production import Production, SimulatedPlugin
 from lehr.testing.sim.simulated_type import SimulatedType
 from lehr.testing.sim.source import Files, Repository
 from lehr.testing.sim.trace import Trace
@@ -102,6 +102,10 @@ class Harness:
     def checks(self) -> Sequence[CheckPlugin]:
         """The checks of a new control plane."""
         return [check() for check in CHECKS]
+
+    def served(self, plugin: SimulatedPlugin) -> AssetPlugin:
+        """What a new control plane calls in place of its `plugin`."""
+        return plugin
 
     def committed(self, writes: Sequence[Write], answers: Sequence[Any]) -> None:
         """These writes have become durable."""

@@ -107,7 +107,7 @@ class Process:
             generation=self.generation,
             clean_generation=lambda: InlineGeneration(harness.registry, harness.clock),
             registry=harness.registry,
-            plugins=[self.plugin],
+            plugins=[harness.served(self.plugin)],
             checks=harness.checks(),
             calendars=push_times,
             clock=harness.clock,

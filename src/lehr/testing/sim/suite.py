@@ -120,10 +120,10 @@ def play(seed: int) -> Played:
     )
 
 
-def history_of(seed: int) -> History:
+def history_of(seed: int, kind: type[History] = History) -> History:
     """The history of `seed`, played."""
     with scratch() as folder, silence(), rare_collections():
-        history = History(seed, folder)
+        history = kind(seed, folder)
         try:
             history.play()
         except Exception as error:
@@ -157,11 +157,13 @@ def scratch() -> Iterator[Path]:
 @contextlib.contextmanager
 def silence() -> Iterator[None]:
     """Plugins fail by the thousand in a simulation: logging that is useless and costs time."""
-    before = structlog.get_config()
+    before, of_plugins = structlog.get_config(), logging.getLogger("lehr.plugin")
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
+    of_plugins.disabled = True
     try:
         yield
     finally:
+        of_plugins.disabled = False
         structlog.configure(**before)
 
 
