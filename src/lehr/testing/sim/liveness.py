@@ -26,6 +26,7 @@ from lehr.model.writes import (
     TakeLease,
     Write,
 )
+from lehr.testing.sim.applied_content import AppliedContent
 from lehr.testing.sim.order_judge import OrderJudge
 from lehr.testing.sim.production import Production
 from lehr.testing.sim.remembered_looks import RememberedLooks
@@ -47,6 +48,7 @@ class LivenessChecker:
 
     Attributes:
         contents: the content that assets should have.
+        applied: the content that they have.
         retries: pushes that failed, and those after them.
         turndowns: those under way, and removals.
         began: when the last push of each asset was begun by its turn, in wall-clock seconds.
@@ -55,6 +57,7 @@ class LivenessChecker:
 
     def __init__(self, witness: Witness, production: Production, registry: Registry, clock: Clock) -> None:
         self.contents = WantedContent(witness, registry, clock)
+        self.applied = AppliedContent(witness, self.contents)
         self.retries = RetryJudge(witness, production, clock, self.contents)
         self.turndowns = TurndownJudge(witness, clock)
         self.began: dict[str, float] = {}
@@ -63,13 +66,13 @@ class LivenessChecker:
         self._broken = witness.broken
         self._clock = clock
         self._looks = RememberedLooks(clock)
-        self._order = OrderJudge(witness, registry, clock, self._looks, self.contents)
+        self._order = OrderJudge(witness, registry, clock, self._looks, self.contents, self.applied)
         self._wanted: dict[str, str | None] = {}
         production.looked = self._looks.remember
         production.carries = self._carries
         self._judges: dict[type, Callable[[Any, Any], None]] = {
             Admit: lambda write, answer: self._admitted(write) if answer is None else None,
-            Adopt: lambda write, answer: self._found(write.ledger),
+            Adopt: lambda write, answer: self._adopted(write.ledger),
             Finish: lambda write, answer: self._finished(write),
             RecordDecision: lambda write, answer: self._recorded(write.decision),
             **dict.fromkeys(_CHANGES, lambda write, answer: self.retries.forget()),
@@ -93,6 +96,7 @@ class LivenessChecker:
     def _admitted(self, write: Admit) -> None:
         operation, decision = write.operation, write.decision
         self.began[operation.asset] = operation.started_at
+        self.applied.admitted(operation)
         if decision is None:
             return  # which the witness reports
         content = self._witness.assets(operation.content).get(operation.asset)
@@ -118,6 +122,7 @@ class LivenessChecker:
         if result is Result.DONE and write.outcome.message and write.ledger is not None:
             self._found(write.ledger)
         if write.ledger is not None:
+            self.applied.entered(write.ledger)
             self.turndowns.pushed(write.ledger)
 
     def _recorded(self, decision: Decision) -> None:
@@ -128,6 +133,10 @@ class LivenessChecker:
             looks = self._looks.at(decision.asset, decision.content, decision.goal)
             if not any(look.at >= since and look.diff.empty for look in looks):
                 self._broken("I8", f"{decision.asset} is reported as intended without a look")
+
+    def _adopted(self, entry: LedgerEntry) -> None:
+        self.applied.entered(entry)
+        self._found(entry)
 
     def _found(self, entry: LedgerEntry) -> None:
         """I12: a ledger's state without a push was seen in production."""

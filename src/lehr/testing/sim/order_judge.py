@@ -12,6 +12,7 @@ from lehr.model.decision import Decision
 from lehr.model.diff import Diff, Goal
 from lehr.model.operation import Operation
 from lehr.model.types import Registry, addon_names
+from lehr.testing.sim.applied_content import AppliedContent
 from lehr.testing.sim.remembered_looks import RememberedLooks
 from lehr.testing.sim.wanted_content import WantedContent
 from lehr.testing.sim.witness import Witness
@@ -29,6 +30,7 @@ class OrderJudge:
         clock: Clock,
         looks: RememberedLooks,
         contents: WantedContent,
+        applied: AppliedContent,
     ) -> None:
         self._witness = witness
         self._broken = witness.broken
@@ -36,6 +38,7 @@ class OrderJudge:
         self._clock = clock
         self._looks = looks
         self._contents = contents
+        self._applied = applied
 
     def admitted(self, operation: Operation, content: Asset, decision: Decision) -> None:
         """I3: an asset that goes first was seen to need nothing, in that same turn."""
@@ -97,8 +100,7 @@ class OrderJudge:
             self._broken("I3", f"{operation.asset} is pushed while {id}, which it needs indirectly, is")
             return
         wanted = max(operation.content, self._contents.incarnation(id, operation.governing))
-        entry = self._witness.ledger.get(id)
-        if entry is not None and self._contents.same(id, wanted, entry):
+        if id in self._witness.ledger and self._applied.matches(id, wanted, operation.governing):
             return
         looks = [
             look

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from lehr.base.clock import Clock
-from lehr.base.digest import Digest
 from lehr.model.asset import Asset, AssetId
 from lehr.model.control import ControlKind
-from lehr.model.operation import LedgerEntry
 from lehr.model.types import Registry
 from lehr.testing.sim.things import intended_value
 from lehr.testing.sim.witness import Witness
@@ -47,20 +43,3 @@ class WantedContent:
             return intended_value(assets, id, self._registry, read)
         except KeyError:
             return None
-
-    def same(self, id: AssetId, sequence: int, entry: LedgerEntry) -> bool:
-        """Whether a ledger's entry is of the content that incarnation `sequence` has."""
-        now, then = self._witness.assets(sequence), self._witness.assets(entry.content)
-        if id not in now or id not in then:
-            return id not in now
-        # Where something holds what it reads, the contents of the two incarnations do not matter.
-        reads = [
-            name
-            for name in now[id].document()["payload"].get("reads", ())
-            if self.incarnation(AssetId(name), sequence) == sequence
-        ]
-        return all(_digest(now, name) == _digest(then, name) for name in (id, *reads))
-
-
-def _digest(assets: Mapping[str, Asset], id: str) -> Digest | None:
-    return None if (asset := assets.get(id)) is None else asset.digest
