@@ -1,4 +1,4 @@
-"""The page on plugins in other languages is run, and describes all fields of fixtures and the plugin that it shows."""
+"""The page on plugins in other languages is run, and describes all fields of fixtures."""
 
 from __future__ import annotations
 
