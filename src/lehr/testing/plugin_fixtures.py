@@ -38,6 +38,10 @@ PRODUCTION = "PRODUCTION"
 _COMMAND_SECONDS = 60.0
 
 
+DescribedType = m.AssetType
+"""A type, as a plugin describes it."""
+
+
 class Trouble(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Production is out of order between two commands."""
 

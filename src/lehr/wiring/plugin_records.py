@@ -9,6 +9,8 @@ if TYPE_CHECKING:
 
     from lehr.plugins.remote.records import PluginRecord
 
+__all__ = ["PluginRecord", "plugin_log", "plugin_records"]
+
 
 def plugin_records(state: Path) -> list[PluginRecord]:
     """Those of the `lehr run` that uses a state folder."""

@@ -13,7 +13,7 @@ from lehr.cli.output import Column, Shape, output_option, show
 from lehr.cli.stored import state_folder, state_option
 
 if TYPE_CHECKING:
-    from lehr.plugins.remote.records import PluginRecord
+    from lehr.wiring.plugin_records import PluginRecord
 
 
 @command(name="list")

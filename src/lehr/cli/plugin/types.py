@@ -15,7 +15,7 @@ from lehr.cli.plugin.test import program_of
 from lehr.cli.run_log import configure_logs
 
 if TYPE_CHECKING:
-    from lehr.plugins.remote import messages as m
+    from lehr.testing.plugin_fixtures import DescribedType
 
 
 @command(context_settings={"ignore_unknown_options": True})
@@ -44,7 +44,7 @@ def types(arguments: tuple[str, ...]) -> None:
     print("---\n".join(map(yaml_text, declared)), end="")
 
 
-def _declaration(item: m.AssetType) -> dict[str, Any]:
+def _declaration(item: DescribedType) -> dict[str, Any]:
     declared: dict[str, Any] = {"name": item.name}
     if item.description:
         declared["description"] = item.description
@@ -58,7 +58,7 @@ def _declaration(item: m.AssetType) -> dict[str, Any]:
     return declared
 
 
-def _decoded(item: m.AssetType, content: bytes) -> Any:
+def _decoded(item: DescribedType, content: bytes) -> Any:
     what = f"the plugin describes {item.name} by something other than JSON"
     with raised_as(StalledError, what, code="CLI194", fix="fix the plugin", on=msgspec.DecodeError):
         return msgspec.json.decode(content)
