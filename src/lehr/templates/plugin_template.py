@@ -4,7 +4,7 @@ In: the name of a plugin, the type of its assets, and a language. Out: a small p
 `lehr plugin test` needs.
 
 In contents and names of files, `line-plugin` is replaced by the name, and `example.Line` by the type. So each
-template is also a plugin, as it stands.
+template is also a plugin that works.
 
 Architecture invariant: nothing is written into a folder that has anything in it.
 """

@@ -6,7 +6,7 @@ import contextlib
 import itertools
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 
-from lehr.base.errors import LehrError, StalledError
+from lehr.base.errors import LehrError, StalledError, TransientError
 from lehr.model.diff import Diff, Target
 from lehr.plugins.remote import messages as m
 from lehr.plugins.remote.channel import DIFF, DIFF_MANY, MOST_BYTES
@@ -30,7 +30,8 @@ def blaming(plugin: str) -> Iterator[None]:
     try:
         yield
     except GarbageError as error:
-        raise StalledError(
+        # Not stalled: a plugin that was replaced answers better, and to look again does no harm.
+        raise TransientError(
             f"the plugin {plugin} has answered nonsense",
             code="PLG132",
             why=str(error),

@@ -45,7 +45,7 @@ class RemotePlugin(AssetPlugin):
 
     * A call without an answer is transient; a push without an outcome is unknown, and its asset is looked at
       before anything else is done.
-    * An answer that makes no sense stalls the asset, and names the problem.
+    * An answer that makes no sense counts as none, and the problem is named.
     * Secrets that the plugin was given are hidden in whatever it answers.
 
     Args:

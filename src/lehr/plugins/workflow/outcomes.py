@@ -1,4 +1,4 @@
-"""What the end of a run means for the push that waited for it. Pure."""
+"""The outcome of a push, from the end of the run that it waited for. Pure."""
 
 from __future__ import annotations
 

@@ -104,7 +104,7 @@ class Signal(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 
 
 class Removal(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What a turndown starts.
+    """The workflow that a turndown starts.
 
     Attributes:
         workflow: its name.

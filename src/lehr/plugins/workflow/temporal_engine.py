@@ -250,7 +250,7 @@ def _message(failure: Failure) -> str:
 
 
 def _pending(found: WorkflowExecutionDescription) -> str:
-    """What a run waits for; empty for nothing that is known."""
+    """The activities that a run waits for; empty if none is known."""
     raw = found.raw_description
     parts = []
     for activity in raw.pending_activities:

@@ -15,8 +15,8 @@ _Digests = dict[str, Digest | None]
 class AppliedContent:
     """By everything that the witness has seen written.
 
-    The incarnation in the ledger is that of the asset alone. What it read was as the pins and releases of
-    those others had it then.
+    The incarnation in the ledger is that of the asset alone. It read others as their
+    pins and releases had them then.
     """
 
     def __init__(self, witness: Witness, contents: WantedContent) -> None:
@@ -39,7 +39,7 @@ class AppliedContent:
         self._applied[entry.asset] = pushed
 
     def matches(self, id: AssetId, sequence: int, governing: int) -> bool:
-        """Whether that is what the content of incarnation `sequence` is to be made from.
+        """Whether that is what the content of incarnation `sequence` should be made from.
 
         True if that incarnation does not have the asset.
 

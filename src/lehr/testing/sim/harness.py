@@ -104,7 +104,7 @@ class Harness:
         return [check() for check in CHECKS]
 
     def served(self, plugin: SimulatedPlugin) -> AssetPlugin:
-        """What a new control plane calls in place of its `plugin`."""
+        """The plugin that a new control plane calls in place of `plugin`."""
         return plugin
 
     def committed(self, writes: Sequence[Write], answers: Sequence[Any]) -> None:

@@ -38,7 +38,7 @@ _LONGEST_SECONDS = 2.0
 
 
 class TransportFault(enum.Enum):
-    """What happens to one call.
+    """A fault of one call.
 
     UNSENT, UNANSWERED: the request or the answer is lost. LATE: it takes a while. GARBLED: the answer has no
     result. DEAD: the plugin's process ends while it is carried out.
@@ -89,7 +89,7 @@ class SimulatedChannel(Channel):
     async def stream(
         self, method: Method, request: Any, seconds: float | None = None
     ) -> AsyncGenerator[Any, None]:
-        """As `Channel.stream`. What was called continues when the stream is broken off."""
+        """As `Channel.stream`. The called method continues when the stream is broken off."""
         fault = self._plugins.fault(method)
         self._require_alive()
         await self._delay(fault)
@@ -165,7 +165,7 @@ class SimulatedPluginProcesses:
         return not self._production.steady and self._dice.happens(self._often)
 
     def fault(self, method: Method) -> TransportFault | None:
-        """What happens to a call."""
+        """The fault of a call; None for none."""
         if self._production.steady or method is DESCRIBE or not self._dice.happens(self._often):
             return None
         return self._dice.pick(tuple(TransportFault))
