@@ -105,9 +105,7 @@ class Channel:
         except grpc.aio.AioRpcError as error:
             raise _error(method, error) from None
 
-    async def stream(
-        self, method: Method, request: Any, seconds: float | None = None
-    ) -> AsyncGenerator[Any, None]:
+    async def stream(self, method: Method, request: Any) -> AsyncGenerator[Any, None]:
         """The answers to `request`, one after the other.
 
         Raises:
@@ -116,7 +114,7 @@ class Channel:
         """
         call = self._channel.unary_stream(
             method.path, request_serializer=_serialized, response_deserializer=method.answer.FromString
-        )(request, timeout=seconds)
+        )(request)
         try:
             async for answer in call:
                 yield answer

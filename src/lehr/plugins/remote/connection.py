@@ -215,13 +215,17 @@ class Connection:
         return [current, *(item for item in self._retiring.values() if item.alive)]
 
     async def stream(
-        self, method: Method, request: Any, seconds: float | None = None, of: Opened | None = None
+        self, method: Method, request: Any, of: Opened | None = None, *, lasting: bool = False
     ) -> AsyncGenerator[Any, None]:
-        """As `Channel.stream`."""
+        """As `Channel.stream`.
+
+        Args:
+            lasting: it never ends, so a plugin that was replaced does not wait for its end.
+        """
         opened = of or await self.ready()
         try:
-            with opened.busy():
-                async with contextlib.aclosing(opened.channel.stream(method, request, seconds)) as answers:
+            with contextlib.nullcontext() if lasting else opened.busy():
+                async with contextlib.aclosing(opened.channel.stream(method, request)) as answers:
                     async for answer in answers:
                         yield answer
         except TransientError as error:

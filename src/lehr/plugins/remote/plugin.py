@@ -60,6 +60,7 @@ class RemotePlugin(AssetPlugin):
         self._clock = clock
         self._secrets = secrets or NoSecrets()
         self._seen: set[AssetKey] = set()
+        self._watched = False
 
     @property
     def name(self) -> str:
@@ -170,7 +171,11 @@ class RemotePlugin(AssetPlugin):
         """Keys of the assets that the plugin names; of every asset that it has compared if it names none."""
         while not (await self.connection.describe()).traits.watches:
             await self._clock.sleep(_NEXT_VERSION_SECONDS)
-        async with contextlib.aclosing(self.connection.stream(WATCH, m.WatchRequest())) as events:
+        for key in self._out_of_sight():
+            yield key
+        async with contextlib.aclosing(
+            self.connection.stream(WATCH, m.WatchRequest(), lasting=True)
+        ) as events:
             while True:
                 async with asyncio.timeout(_SILENCE_SECONDS):
                     event = await anext(events, None)
@@ -182,6 +187,11 @@ class RemotePlugin(AssetPlugin):
                     case "look_at_all":
                         for key in tuple(self._seen):
                             yield key
+
+    def _out_of_sight(self) -> tuple[AssetKey, ...]:
+        """Whatever may have changed since an earlier watch ended: its last hints may be lost."""
+        first, self._watched = not self._watched, True
+        return () if first else tuple(self._seen)
 
     async def discover(self, query: Sequence[str], partition: Partition) -> AsyncIterator[Found]:
         """The plugin's drafts, of the types that are assigned to it."""

@@ -265,7 +265,7 @@ def _message(error: object) -> str:
 
 
 def _refuse_pickles() -> None:
-    """Have the library read nothing pickled for Lehr: loading it would run code of the person who wrote it."""
+    """Have the library read nothing pickled for Lehr: loading it would run code of its author."""
     current: Any = vars(_serialization)["pickle"]
     if getattr(current, "refuses", False):
         return

@@ -86,9 +86,7 @@ class SimulatedChannel(Channel):
             raise LostError(f"the plugin has not answered {method.name}", code="PLG124")
         return _garbled(answer) if fault is TransportFault.GARBLED else answer
 
-    async def stream(
-        self, method: Method, request: Any, seconds: float | None = None
-    ) -> AsyncGenerator[Any, None]:
+    async def stream(self, method: Method, request: Any) -> AsyncGenerator[Any, None]:
         """As `Channel.stream`. The called method continues when the stream is broken off."""
         fault = self._plugins.fault(method)
         self._require_alive()
