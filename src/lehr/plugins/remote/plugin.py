@@ -59,7 +59,7 @@ class RemotePlugin(AssetPlugin):
         self.connection = connection
         self._clock = clock
         self._secrets = secrets or NoSecrets()
-        self._seen: set[AssetKey] = set()
+        self._seen: dict[AssetKey, None] = {}  # in order, so that a simulation can be repeated
         self._watched = False
 
     @property
@@ -219,7 +219,7 @@ class RemotePlugin(AssetPlugin):
         await self.connection.close()
 
     def _asked(self, target: Target, read: Reader) -> AskedDiff:
-        self._seen.add(target.key)
+        self._seen[target.key] = None
         return AskedDiff(target, read, self._secrets, self.versions)
 
     def _carried(self, target: Target, read: Reader) -> CarriedIntent:

@@ -87,7 +87,7 @@ class SimulatedChannel(Channel):
         return _garbled(answer) if fault is TransportFault.GARBLED else answer
 
     async def stream(self, method: Method, request: Any) -> AsyncGenerator[Any, None]:
-        """As `Channel.stream`. The called method continues when the stream is broken off."""
+        """As `Channel.stream`."""
         fault = self._plugins.fault(method)
         self._require_alive()
         await self._delay(fault)
@@ -96,13 +96,16 @@ class SimulatedChannel(Channel):
         answers: asyncio.Queue[Any] = asyncio.Queue()
         task = self._started(_pumped(_STREAMS[method](self._service, _sent(request), _Context()), answers))
         task.add_done_callback(lambda ended: answers.put_nowait(None))
-        while (answer := await answers.get()) is not None:
-            if fault is TransportFault.DEAD:
-                self.die()
-            self._require_alive()
-            if fault is TransportFault.UNANSWERED:
-                raise LostError(f"the plugin has not answered {method.name}", code="PLG124")
-            yield method.answer.FromString(answer.SerializeToString())
+        try:
+            while (answer := await answers.get()) is not None:
+                if fault is TransportFault.DEAD:
+                    self.die()
+                self._require_alive()
+                if fault is TransportFault.UNANSWERED:
+                    raise LostError(f"the plugin has not answered {method.name}", code="PLG124")
+                yield method.answer.FromString(answer.SerializeToString())
+        finally:
+            task.cancel()  # a push is a task of its own
         self._require_alive()
         _answer_of(task, method)
 
