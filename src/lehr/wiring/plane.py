@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from lehr.wiring.deployment import MEMO_FILE, STATE_FILE, Deployment
 from lehr.wiring.installed import calendars, checks, plugins, registry
 from lehr.wiring.metrics import looks
+from lehr.wiring.remote_plugins import remote_selections
 from lehr.wiring.selection_services import selections
 from lehr.wiring.sources import source
 from lehr.wiring.stores import claims, has_store, open_store
@@ -41,6 +42,7 @@ def parts(deployment: Deployment, store_address: str | None = None) -> Parts:
     from lehr.store.locations import forget_store
 
     joins = not has_store(deployment.state)
+    production = plugins(deployment)
     metrics = looks(deployment)
     return Parts(
         listen=lambda carry_out: Server(deployment.state, carry_out),
@@ -49,7 +51,7 @@ def parts(deployment: Deployment, store_address: str | None = None) -> Parts:
         generation=generation(state=deployment.state),
         clean_generation=generation,
         registry=registry(),
-        plugins=plugins(deployment),
+        plugins=production,
         checks=checks(),
         clock=SystemClock(),
         chance=Chance(),
@@ -68,7 +70,9 @@ def parts(deployment: Deployment, store_address: str | None = None) -> Parts:
         only=deployment.only,
         metrics=metrics,
         close_metrics=metrics.close,
-        selections=selections(deployment.selections, deployment.selection_tokens),
+        selections=selections(
+            deployment.selections, deployment.selection_tokens, remote_selections(production)
+        ),
         calendars=calendars,
     )
 

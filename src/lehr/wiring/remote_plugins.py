@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from lehr.plugins.remote.records import PluginFiles
     from lehr.sdk.plugin import AssetPlugin
     from lehr.sdk.secrets import Secrets
+    from lehr.sdk.target_selection import SelectionService
 
 _DESCRIBE_SECONDS = 10.0
 
@@ -81,6 +82,18 @@ async def described(plugins: Collection[AssetPlugin]) -> None:
     )
 
 
+def remote_selections(plugins: Collection[AssetPlugin]) -> dict[str, SelectionService]:
+    """The target selections that plugins of other processes answer, by name."""
+    import sys
+
+    if "lehr.plugins.remote.plugin" not in sys.modules:
+        return {}
+    from lehr.plugins.remote.plugin import RemotePlugin
+
+    remote = (plugin for plugin in plugins if isinstance(plugin, RemotePlugin))
+    return {name: service for plugin in remote for name, service in plugin.selections.items()}
+
+
 def read_plugins(file: Path) -> PluginConfiguration:
     """The plugins that a file configures.
 
@@ -126,7 +139,7 @@ def _plugin(deployment: Deployment, name: str, definition: PluginDefinition) -> 
         files.description(),
         Kept(files, PluginRecord(name=name, types=definition.types, address=definition.address), clock),
     )
-    return RemotePlugin(connection, definition.types, clock, read)
+    return RemotePlugin(connection, definition.types, clock, read, definition.selections)
 
 
 def _opener(
@@ -180,11 +193,11 @@ def _accept(name: str, definition: PluginDefinition, description: m.DescribeResp
     """Refuse a plugin that lacks a type that is assigned to it."""
     from lehr.base.errors import StalledError
 
-    described = [item.name for item in description.types]
-    if missing := sorted(set(definition.types).difference(described)):
+    described = [*(item.name for item in description.types), *description.selections]
+    if missing := sorted(set(definition.serves).difference(described)):
         raise StalledError(
             f"the plugin {name} does not serve {', '.join(missing)}",
             code="WIR124",
             why=f"it serves {', '.join(described) or 'nothing'}",
-            fix="correct `types` in the file of plugins, or update the plugin",
+            fix="correct `types` or `selections` in the file of plugins, or update the plugin",
         )

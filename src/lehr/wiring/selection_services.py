@@ -14,13 +14,18 @@ if TYPE_CHECKING:
     from lehr.sdk.target_selection import Selections, SelectionService, TargetSelector
 
 
-def selections(addresses: Mapping[str, str], tokens: Mapping[str, Path] | None = None) -> Selections:
+def selections(
+    addresses: Mapping[str, str],
+    tokens: Mapping[str, Path] | None = None,
+    remote: Mapping[str, SelectionService] | None = None,
+) -> Selections:
     """Selections at `addresses` by their names, and those of installed packages; each is made once.
 
     Args:
         tokens: files of the tokens that some of those at addresses ask for.
+        remote: those of plugins in other processes, by name.
     """
-    known: dict[str, SelectionService] = {}
+    known: dict[str, SelectionService] = dict(remote or {})
 
     def service(name: str) -> SelectionService:
         if name not in known:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
-from typing import Annotated
 
 import msgspec
 
@@ -38,6 +37,7 @@ class PluginDefinition(msgspec.Struct, frozen=True, forbid_unknown_fields=True, 
 
     Attributes:
         types: types of assets that it serves; it may not serve others.
+        selections: target selections that it answers, by the names that policies use.
         command: program and arguments; Lehr starts it, and again when it has ended.
         sha256: digest that the program's file must have.
         directory: where the program runs; relative paths are relative to the base directory.
@@ -46,13 +46,19 @@ class PluginDefinition(msgspec.Struct, frozen=True, forbid_unknown_fields=True, 
         tls: for `HOST:PORT`.
     """
 
-    types: Annotated[tuple[str, ...], msgspec.Meta(min_length=1)]
+    types: tuple[str, ...] = ()
+    selections: tuple[str, ...] = ()
     command: tuple[str, ...] = ()
     sha256: str = ""
     directory: str = "."
     environment: dict[str, str | Secret] = {}
     address: str = ""
     tls: TlsFiles | None = None
+
+    @property
+    def serves(self) -> tuple[str, ...]:
+        """Types and selections."""
+        return (*self.types, *self.selections)
 
     def __post_init__(self) -> None:
         if problems := list(_problems(self)):
@@ -68,12 +74,14 @@ class PluginConfiguration(msgspec.Struct, frozen=True, forbid_unknown_fields=Tru
         for name in self.plugins:
             if not _NAME.fullmatch(name):
                 raise ValueError(f"{name!r} is not a name: use lower-case letters, digits and inner hyphens")
-        served = Counter(type for plugin in self.plugins.values() for type in plugin.types)
+        served = Counter(name for plugin in self.plugins.values() for name in plugin.serves)
         if twice := sorted(type for type, number in served.items() if number > 1):
             raise ValueError(f"{', '.join(twice)} is served by several plugins")
 
 
 def _problems(plugin: PluginDefinition) -> Iterator[str]:
+    if not plugin.serves:
+        yield "`types` or `selections` must be given"
     if bool(plugin.command) == bool(plugin.address):
         yield "exactly one of `command` and `address` must be given"
     if plugin.sha256 and not _DIGEST.fullmatch(plugin.sha256):

@@ -19,6 +19,7 @@ from lehr.plugins.remote.asking import AskedDiff, asked, asked_together, blaming
 from lehr.plugins.remote.channel import CANCEL, DISCOVER, PUSH, STATUS, WATCH
 from lehr.plugins.remote.connection import Connection, Opened
 from lehr.plugins.remote.intent import CarriedIntent
+from lehr.plugins.remote.selection import RemoteSelection
 from lehr.plugins.remote.wire import (
     GarbageError,
     error_of,
@@ -50,13 +51,20 @@ class RemotePlugin(AssetPlugin):
 
     Args:
         types: those that the deployment assigns to it; it may have no others.
+        selections: target selections that it answers, likewise.
     """
 
     def __init__(
-        self, connection: Connection, types: Sequence[str], clock: Clock, secrets: Secrets | None = None
+        self,
+        connection: Connection,
+        types: Sequence[str],
+        clock: Clock,
+        secrets: Secrets | None = None,
+        selections: Sequence[str] = (),
     ) -> None:
         self.types = tuple(types)  # type: ignore[misc]
         self.connection = connection
+        self.selections = {name: RemoteSelection(name, connection) for name in selections}
         self._clock = clock
         self._secrets = secrets or NoSecrets()
         self._seen: dict[AssetKey, None] = {}  # in order, so that a simulation can be repeated

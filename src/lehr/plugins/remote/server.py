@@ -19,6 +19,7 @@ from types import MappingProxyType
 import grpc
 import grpc.aio
 
+from lehr.base.blocking import Threads
 from lehr.model.types import AssetType, Registry
 from lehr.plugins.remote.channel import MOST_BYTES
 from lehr.plugins.remote.given import GivenSecrets
@@ -29,6 +30,7 @@ from lehr.sdk.secrets import Secrets
 from lehr.sdk.target_selection import TargetSelector
 
 _DRAIN_SECONDS = 25.0
+_MOST_SELECTIONS = 4
 _HEALTHY = b"\x08\x01"  # HealthCheckResponse{status: SERVING}
 
 
@@ -55,7 +57,8 @@ def serve(
             f"{name} speaks version {HANDSHAKE.versions[0]} of the protocol of plugins, and Lehr does not"
         )
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(levelname)s %(name)s %(message)s")
-    asyncio.run(_serve(Served(name, version, make(GivenSecrets()), Registry(types), selections)))
+    threads = Threads("selections", _MOST_SELECTIONS)
+    asyncio.run(_serve(Served(name, version, make(GivenSecrets()), Registry(types), selections, threads)))
 
 
 async def _serve(served: Served) -> None:

@@ -13,6 +13,7 @@ import grpc
 import grpc.aio
 import msgspec
 
+from lehr.base.blocking import Blocking, Inline
 from lehr.base.errors import LehrError, TransientError
 from lehr.base.text import one_line
 from lehr.model.diff import Diff
@@ -50,6 +51,7 @@ class Served(NamedTuple):
     Attributes:
         registry: the types whose payloads it reads as classes.
         selections: target selections, by name.
+        selecting: runs these.
     """
 
     name: str
@@ -57,6 +59,7 @@ class Served(NamedTuple):
     plugin: AssetPlugin
     registry: Registry
     selections: Mapping[str, TargetSelector] = {}
+    selecting: Blocking = Inline()
 
 
 class Service:
@@ -231,7 +234,8 @@ class Service:
         """The answer of a target selection."""
         try:
             selector = self._served.selections[request.selection]
-            answer = selector.select(msgspec.json.decode(request.question, type=SelectionQuestion))
+            question = msgspec.json.decode(request.question, type=SelectionQuestion)
+            answer = await self._served.selecting.run(selector.select, question)
             return m.SelectResponse(answer=msgspec.json.encode(answer))
         except Exception as error:
             return m.SelectResponse(trouble=trouble_message(_trouble(error, "select")))

@@ -22,6 +22,7 @@ from lehr.model.types import AssetType
 from lehr.plugins.remote.server import serve
 from lehr.sdk.plugin import AssetPlugin, Found, IndexedDiff, Push, Reader, Traits
 from lehr.sdk.secrets import Secrets
+from lehr.sdk.target_selection import SelectionAnswer, SelectionQuestion, TargetSelector
 
 
 class Line(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -135,5 +136,18 @@ class BatchingLinePlugin(LinePlugin):
                     yield index, error
 
 
+class OneByOne(TargetSelector):
+    """Updates one unit after the other, in the order of a label."""
+
+    def select(self, question: SelectionQuestion) -> SelectionAnswer:
+        """The first candidate, if there is room for it."""
+        label = question.selection.get("by", "id")
+        ordered = sorted(question.candidates, key=lambda unit: (unit.labels.get(label, ""), unit.id))
+        update = tuple(unit.id for unit in ordered[: min(1, question.room)])
+        others = {unit.id: "another one is first" for unit in question.units if unit.id not in update}
+        return SelectionAnswer(update=update, others=others)
+
+
 if __name__ == "__main__":
-    serve("lines", BatchingLinePlugin if "batching" in sys.argv else LinePlugin, version="1.2", types=TYPES)
+    made = BatchingLinePlugin if "batching" in sys.argv else LinePlugin
+    serve("lines", made, version="1.2", types=TYPES, selections={"one-by-one": OneByOne()})
