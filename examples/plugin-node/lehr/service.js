@@ -20,7 +20,7 @@ export class Service {
     this.#goals = new Set(['GOAL_PRESENT', ...(plugin.traits?.goals ?? []).map(goalName)]);
   }
 
-  /** What grpc-js serves: Check and Select are left out, so they are answered with UNIMPLEMENTED. */
+  /** What grpc-js serves: Select is left out, so it is answered with UNIMPLEMENTED. */
   handlers() {
     return {
       describe: this.#unary(async () => ({ ...this.#describe(), ...(await this.#obstacle()) })),

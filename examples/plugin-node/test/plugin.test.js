@@ -219,7 +219,6 @@ test('it answers the handshake and health, and describes itself', async (t) => {
   assert.deepEqual(types[0].secrets, ['/password']);
   assert.deepEqual(traits.goals, ['GOAL_ABSENT']);
   assert.deepEqual([traits.batches, traits.watches, traits.discovers], [true, true, true]);
-  await assert.rejects(call(client, 'check', { check: 'x' }), { code: 12 }); // UNIMPLEMENTED
 });
 
 test('started by a person, it explains itself and exits with 1', async (t) => {

@@ -38,22 +38,20 @@ class DescribeRequest(_message.Message):
     def __init__(self, host_version: _Optional[str] = ...) -> None: ...
 
 class DescribeResponse(_message.Message):
-    __slots__ = ("name", "version", "types", "traits", "checks", "selections", "trouble")
+    __slots__ = ("name", "version", "types", "traits", "selections", "trouble")
     NAME_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     TYPES_FIELD_NUMBER: _ClassVar[int]
     TRAITS_FIELD_NUMBER: _ClassVar[int]
-    CHECKS_FIELD_NUMBER: _ClassVar[int]
     SELECTIONS_FIELD_NUMBER: _ClassVar[int]
     TROUBLE_FIELD_NUMBER: _ClassVar[int]
     name: str
     version: str
     types: _containers.RepeatedCompositeFieldContainer[AssetType]
     traits: Traits
-    checks: _containers.RepeatedScalarFieldContainer[str]
     selections: _containers.RepeatedScalarFieldContainer[str]
     trouble: Trouble
-    def __init__(self, name: _Optional[str] = ..., version: _Optional[str] = ..., types: _Optional[_Iterable[_Union[AssetType, _Mapping]]] = ..., traits: _Optional[_Union[Traits, _Mapping]] = ..., checks: _Optional[_Iterable[str]] = ..., selections: _Optional[_Iterable[str]] = ..., trouble: _Optional[_Union[Trouble, _Mapping]] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., version: _Optional[str] = ..., types: _Optional[_Iterable[_Union[AssetType, _Mapping]]] = ..., traits: _Optional[_Union[Traits, _Mapping]] = ..., selections: _Optional[_Iterable[str]] = ..., trouble: _Optional[_Union[Trouble, _Mapping]] = ...) -> None: ...
 
 class AssetType(_message.Message):
     __slots__ = ("name", "version", "description", "schema", "references", "stable_outputs", "changing_outputs", "secrets")
@@ -486,54 +484,6 @@ class Found(_message.Message):
     notes: _containers.RepeatedScalarFieldContainer[str]
     obstacle: str
     def __init__(self, id: _Optional[str] = ..., type: _Optional[str] = ..., payload: _Optional[bytes] = ..., notes: _Optional[_Iterable[str]] = ..., obstacle: _Optional[str] = ...) -> None: ...
-
-class CheckRequest(_message.Message):
-    __slots__ = ("check", "request", "answers")
-    CHECK_FIELD_NUMBER: _ClassVar[int]
-    REQUEST_FIELD_NUMBER: _ClassVar[int]
-    ANSWERS_FIELD_NUMBER: _ClassVar[int]
-    check: str
-    request: bytes
-    answers: _containers.RepeatedCompositeFieldContainer[Answer]
-    def __init__(self, check: _Optional[str] = ..., request: _Optional[bytes] = ..., answers: _Optional[_Iterable[_Union[Answer, _Mapping]]] = ...) -> None: ...
-
-class CheckResponse(_message.Message):
-    __slots__ = ("verdicts", "need", "trouble")
-    VERDICTS_FIELD_NUMBER: _ClassVar[int]
-    NEED_FIELD_NUMBER: _ClassVar[int]
-    TROUBLE_FIELD_NUMBER: _ClassVar[int]
-    verdicts: Verdicts
-    need: Questions
-    trouble: Trouble
-    def __init__(self, verdicts: _Optional[_Union[Verdicts, _Mapping]] = ..., need: _Optional[_Union[Questions, _Mapping]] = ..., trouble: _Optional[_Union[Trouble, _Mapping]] = ...) -> None: ...
-
-class Verdicts(_message.Message):
-    __slots__ = ("verdicts",)
-    VERDICTS_FIELD_NUMBER: _ClassVar[int]
-    verdicts: _containers.RepeatedScalarFieldContainer[bytes]
-    def __init__(self, verdicts: _Optional[_Iterable[bytes]] = ...) -> None: ...
-
-class Questions(_message.Message):
-    __slots__ = ("questions",)
-    QUESTIONS_FIELD_NUMBER: _ClassVar[int]
-    questions: _containers.RepeatedCompositeFieldContainer[Question]
-    def __init__(self, questions: _Optional[_Iterable[_Union[Question, _Mapping]]] = ...) -> None: ...
-
-class Question(_message.Message):
-    __slots__ = ("name", "arguments")
-    NAME_FIELD_NUMBER: _ClassVar[int]
-    ARGUMENTS_FIELD_NUMBER: _ClassVar[int]
-    name: str
-    arguments: bytes
-    def __init__(self, name: _Optional[str] = ..., arguments: _Optional[bytes] = ...) -> None: ...
-
-class Answer(_message.Message):
-    __slots__ = ("question", "value")
-    QUESTION_FIELD_NUMBER: _ClassVar[int]
-    VALUE_FIELD_NUMBER: _ClassVar[int]
-    question: Question
-    value: bytes
-    def __init__(self, question: _Optional[_Union[Question, _Mapping]] = ..., value: _Optional[bytes] = ...) -> None: ...
 
 class SelectRequest(_message.Message):
     __slots__ = ("selection", "question")
