@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _FILE = "test.yaml"
 
 
-@command(context_settings={"ignore_unknown_options": True})
+@command()
 @click.argument("arguments", metavar="COMMAND...", nargs=-1, required=True, type=click.UNPROCESSED)
 @click.option(
     "--fixtures",

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from lehr.testing.plugin_fixtures import DescribedType
 
 
-@command(context_settings={"ignore_unknown_options": True})
+@command()
 @click.argument("arguments", metavar="COMMAND...", nargs=-1, required=True, type=click.UNPROCESSED)
 def types(arguments: tuple[str, ...]) -> None:
     """Start the plugin COMMAND, and print declarations of its types for the folder `types` of a workspace.
