@@ -97,6 +97,7 @@ class PluginProcess:
         self._last: deque[str] = deque(maxlen=_LAST_LINES)
         assert process.stderr is not None
         self._readers = [asyncio.ensure_future(self._drain(process.stderr))]
+        self._reaping = asyncio.ensure_future(self._reap())
 
     @property
     def pid(self) -> int:
@@ -151,12 +152,18 @@ class PluginProcess:
         if grace > 0 and self.running:
             self._signal(signal.SIGTERM)
             await self._wait_for(asyncio.ensure_future(self._process.wait()), grace)
-        self._signal(signal.SIGKILL)  # it, and what it has started
-        await self._process.wait()
+        if self.running:
+            self._signal(signal.SIGKILL)
+        await self._reaping
         for reader in self._readers:
             reader.cancel()
         await asyncio.gather(*self._readers, return_exceptions=True)
         shutil.rmtree(self._folder, ignore_errors=True)
+
+    async def _reap(self) -> None:
+        """Kill what it has started as soon as it ends: later, another process may have its id."""
+        await self._process.wait()
+        self._signal(signal.SIGKILL)
 
     def _signal(self, number: signal.Signals) -> None:
         with contextlib.suppress(ProcessLookupError, PermissionError):

@@ -136,6 +136,20 @@ def test_one_that_ignores_the_farewell_is_killed_with_its_children(started: Star
     assert _ends(int(started.lines[0]))
 
 
+def test_nothing_is_signalled_once_it_has_ended(started: Started, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario() -> list[int]:
+        plugin = await started.start(GREETS + "sys.exit(3)")
+        await plugin.ended()
+        await asyncio.sleep(0.05)
+        signalled: list[int] = []
+        monkeypatch.setattr(os, "killpg", lambda group, number: signalled.append(group))
+        await plugin.stop(grace=1.0)
+        assert not Path(plugin.address.removeprefix("unix:")).parent.exists()
+        return signalled
+
+    assert asyncio.run(scenario()) == [], "another process may have its id by then"
+
+
 def test_it_does_not_outlive_its_host(started: Started, tmp_path: Path) -> None:
     program = started.program(GREETS + "print(os.getpid(), file=sys.stderr, flush=True)\ntime.sleep(600)")
     host = f"""

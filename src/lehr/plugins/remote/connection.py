@@ -365,6 +365,8 @@ class Connection:
 async def _end_of(process: PluginProcess) -> str:
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(_DEATH_SECONDS):
-            return await process.ended()
+            how = await process.ended()
+            await process.stop()
+            return how
     await process.stop()
     return "it no longer served its socket, and was killed"

@@ -257,6 +257,7 @@ class RemotePlugin(AssetPlugin):
             return Outcome(Result.UNKNOWN, str(error))
         if trouble is not None:
             raise trouble
+        opened.unsettled.add(request.operation.id)
         return Outcome(
             Result.UNKNOWN, f"the plugin {self.connection.name} has ended a push without an outcome"
         )
