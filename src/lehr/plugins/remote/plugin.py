@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from typing import NamedTuple
 
 from lehr.base.clock import Clock
 from lehr.base.errors import LehrError, StalledError, TransientError
@@ -41,6 +42,15 @@ _SILENCE_SECONDS = 90.0
 _NEXT_VERSION_SECONDS = 60.0
 
 
+class _Declarations(NamedTuple):
+    """The declarations in a description; `by` is None before the first."""
+
+    by: m.DescribeResponse | None
+    traits: Traits
+    versions: Mapping[str, int]
+    outputs: Mapping[str, OutputNames]
+
+
 class RemotePlugin(AssetPlugin):
     """Calls a plugin over its connection.
 
@@ -69,6 +79,7 @@ class RemotePlugin(AssetPlugin):
         self._secrets = secrets or NoSecrets()
         self._seen: dict[AssetKey, None] = {}  # in order, so that a simulation can be repeated
         self._watched = False
+        self._declared = _Declarations(None, Traits(), {}, {})
 
     @property
     def name(self) -> str:
@@ -78,28 +89,24 @@ class RemotePlugin(AssetPlugin):
     @property
     def traits(self) -> Traits:  # type: ignore[override]
         """As the plugin has described them last; the usual ones before it has."""
-        description = self.connection.description
-        return Traits() if description is None else traits_of(description.traits)
+        return self._declarations().traits
 
     @property
     def versions(self) -> Mapping[str, int]:  # type: ignore[override]
         """As the plugin has described them last."""
-        return {item.name: item.version or FIRST for item in self._described}
+        return self._declarations().versions
 
     @property
     def outputs(self) -> Mapping[str, OutputNames]:  # type: ignore[override]
         """As the plugin has described them last."""
-        return {
-            item.name: OutputNames(
-                stable=frozenset(item.stable_outputs), changing=frozenset(item.changing_outputs)
-            )
-            for item in self._described
-        }
+        return self._declarations().outputs
 
-    @property
-    def _described(self) -> Sequence[m.AssetType]:
+    def _declarations(self) -> _Declarations:
+        """Those of the last description, read once: each turn asks for them several times."""
         description = self.connection.description
-        return () if description is None else description.types
+        if description is not None and description is not self._declared.by:
+            self._declared = _declarations_in(description)
+        return self._declared
 
     async def diff(self, target: Target, read: Reader) -> Diff:
         """Ask until the plugin needs nothing more."""
@@ -275,3 +282,14 @@ class RemotePlugin(AssetPlugin):
 
 def _need(event: m.PushResponse) -> m.Need:
     return event.need
+
+
+def _declarations_in(description: m.DescribeResponse) -> _Declarations:
+    outputs = {
+        item.name: OutputNames(
+            stable=frozenset(item.stable_outputs), changing=frozenset(item.changing_outputs)
+        )
+        for item in description.types
+    }
+    versions = {item.name: item.version or FIRST for item in description.types}
+    return _Declarations(description, traits_of(description.traits), versions, outputs)
