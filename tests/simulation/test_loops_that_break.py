@@ -50,7 +50,7 @@ def intent(plane: ControlPlane, harness: RandomHarness) -> None:
 
 
 def look(plane: ControlPlane, harness: RandomHarness) -> None:
-    plane.enforcer._look_at_controls = fail  # type: ignore[method-assign]
+    plane.enforcer._in_force.look_at_controls = fail  # type: ignore[method-assign]
 
 
 async def _failing() -> None:

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 from lehr.base.chance import Chance
 from lehr.base.clock import Clock
+from lehr.base.pauses import in_parts
 from lehr.client.agenda import Agenda
 from lehr.enforce.lane import Lane
 from lehr.enforce.listeners import Listeners
@@ -81,6 +82,11 @@ class Wakeups:
         """Begin a turn of each."""
         for id in list(ids):
             self.wake(id, cause)
+
+    async def sweep(self, cause: str) -> None:
+        """Begin a turn of every asset."""
+        async for slot in in_parts(list(self.slots.values()), self._clock):
+            self.wake_slot(slot, cause, urgent=False)
 
     def wake_readers(self, id: AssetId, cause: str) -> None:
         """Begin a turn of each asset that read `id` when it was last compared."""

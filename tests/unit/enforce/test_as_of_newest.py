@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from lehr.base.digest import Digest
-from lehr.enforce.enforcer import as_of_newest
+from lehr.enforce.in_force import as_of_newest
 from lehr.model.asset import Partition
 from lehr.model.incarnation import Incarnation
 
