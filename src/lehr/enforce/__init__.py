@@ -14,11 +14,12 @@ and are pure:
 | `contest` | how long to wait where another writer undoes pushes |
 | `turn_inputs` | the same decision once more, from what `kept_turn` has of it; `replay` compares the two |
 
-The shell around them has three layers, each of which knows only those below it:
+The shell around them has four layers, each of which knows only those below it:
 
 | module | what it does |
 |---|---|
-| `enforcer` | starts, recovers (`recovery`) and stops; follows intent (`intent_follower`) and controls |
+| `enforcer` | starts and stops; follows intent (`intent_follower`), the store and hints |
+| `in_force` | takes in publications, controls and releases; takes over from a previous process (`recovery`) |
 | `turns` | runs one turn: carries out what `step` asks for |
 | `wakeups` | keeps the slots, and wakes them: at a time, for a neighbour (`listeners`), for a free place |
 
