@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 import itertools
+from collections import deque
 from collections.abc import Iterator
 from typing import Generic, TypeVar
 
@@ -17,12 +18,17 @@ _MOST_AT_ONCE = 1000
 
 
 class Agenda(Generic[T]):
-    """At most one due time per item. Setting another forgets the first. O(log n)."""
+    """At most one due time per item. Setting another forgets the first.
+
+    Many items share few due times, so those of one time are queued, and only the times are in a heap:
+    O(1) for an item, and O(log n) for each new time.
+    """
 
     def __init__(self) -> None:
-        self._heap: list[tuple[float, int, T]] = []
-        self._due: dict[T, tuple[float, int, T]] = {}  # the entry of the heap that counts
-        self._numbers = itertools.count()
+        self._times: list[float] = []  # a heap
+        self._at: dict[float, deque[tuple[float, T]]] = {}
+        self._due: dict[T, tuple[float, T]] = {}  # the entry of `_at` that counts, oldest first
+        self._entries = 0  # of `_at`, with those that are stale
         self._sooner = asyncio.Event()
 
     def __len__(self) -> int:
@@ -31,14 +37,27 @@ class Agenda(Generic[T]):
 
     def set(self, item: T, due: float) -> None:
         """`item` is due at `due` (monotonic seconds), and not at any earlier set time."""
-        number = next(self._numbers)
-        entry = self._due[item] = (due, number, item)
-        heapq.heappush(self._heap, entry)
-        if len(self._heap) > 2 * len(self._due) + _SLACK:
-            self._heap = list(self._due.values())
-            heapq.heapify(self._heap)
-        if self._heap[0] is entry:
+        self._due.pop(item, None)
+        entry = self._due[item] = (due, item)
+        self._queue(entry)
+        if self._entries > 2 * len(self._due) + _SLACK:
+            self._drop_stale()
+        if self._times[0] == due and self._at[due][0] is entry:
             self._sooner.set()
+
+    def _queue(self, entry: tuple[float, T]) -> None:
+        due = entry[0]
+        queue = self._at.get(due)
+        if queue is None:
+            queue = self._at[due] = deque()
+            heapq.heappush(self._times, due)
+        queue.append(entry)
+        self._entries += 1
+
+    def _drop_stale(self) -> None:
+        self._times, self._at, self._entries = [], {}, 0
+        for entry in self._due.values():
+            self._queue(entry)
 
     def bring_forward(self, item: T, due: float) -> None:
         """Make `item` due at `due`, unless it is due sooner already."""
@@ -52,17 +71,23 @@ class Agenda(Generic[T]):
 
     def next_due(self) -> float | None:
         """When the first item is due; None if nothing is."""
-        while self._heap:
-            entry = self._heap[0]
-            if self._due.get(entry[2]) is entry:
-                return entry[0]
-            heapq.heappop(self._heap)
+        while self._times:
+            due = self._times[0]
+            queue = self._at[due]
+            while queue:
+                if self._due.get(queue[0][1]) is queue[0]:
+                    return due
+                queue.popleft()
+                self._entries -= 1
+            heapq.heappop(self._times)
+            del self._at[due]
         return None
 
     def pop(self, now: float) -> Iterator[T]:
         """Take every item that is due at `now`, in order."""
         while (due := self.next_due()) is not None and due <= now:
-            item = heapq.heappop(self._heap)[2]
+            item = self._at[due].popleft()[1]
+            self._entries -= 1
             del self._due[item]
             yield item
 

@@ -35,6 +35,12 @@ class TurnQueue(Generic[T]):
             if item not in self._moved:
                 yield item
 
+    def first(self) -> T | None:
+        """The first of the next items, as iteration has it; None if there is none."""
+        if self._urgent:
+            return self._urgent[0]
+        return next(iter(self), None) if self._moved or not self._routine else self._routine[0]
+
     def add(self, item: T, *, urgent: bool) -> None:
         """Queue `item`; callers must not queue it twice."""
         if urgent:

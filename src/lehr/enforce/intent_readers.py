@@ -47,6 +47,22 @@ class RecordingReader:
             `AssetPlugin.versions`; None for one that always understands the newest.
     """
 
+    __slots__ = (
+        "_assets",
+        "_elsewhere",
+        "_fetched",
+        "_intent",
+        "_observe",
+        "_partition",
+        "_registry",
+        "_removed",
+        "_sequence",
+        "_sequence_of",
+        "missed",
+        "outputs",
+        "understands",
+    )
+
     def __init__(
         self,
         intent: Assets,
@@ -89,6 +105,8 @@ class RecordingReader:
     @property
     def elsewhere(self) -> tuple[tuple[AssetId, int], ...]:
         """Assets that were read at another incarnation, and at which."""
+        if not self._elsewhere:
+            return ()
         return tuple(item for item in self._elsewhere.items() if item[0] in self._assets)
 
     def others(self, id: AssetId) -> tuple[AssetId, ...]:

@@ -253,11 +253,11 @@ class Lane(Generic[T]):
         Args:
             routine: nothing urgent depends on the answer, so it may share a call with others.
         """
-        limit = self.traits.diff_timeout
         read.understands = self.plugin.versions
         try:
             diff = await self._ask_until_read(target, read, routine)
         except TimeoutError:
+            limit = self.traits.diff_timeout
             fix = "find out what it waits for; Lehr retries automatically"
             return DiffFailed(f"{self._name} took longer than {limit:g} s to look at production", fix)
         except LehrError as error:
@@ -271,8 +271,10 @@ class Lane(Generic[T]):
         if not isinstance(diff, Diff):
             return DiffFailed(f"{self._name} returned a {type(diff).__name__} instead of a diff", _FIX_PLUGIN)
         try:
-            names = self.plugin.outputs.get(target.type, NO_OUTPUTS)
-            diff = NO_DIFF if diff == NO_DIFF else _usable_diff(diff, names)
+            if diff == NO_DIFF:
+                diff = NO_DIFF
+            else:
+                diff = _usable_diff(diff, self.plugin.outputs.get(target.type, NO_OUTPUTS))
         except ValueError as error:
             return DiffFailed(f"{self._name} returned a diff that is not valid: {error}", _FIX_PLUGIN)
         known = asset or read.asset(target.id)

@@ -31,4 +31,5 @@ class Listeners(Generic[L, S]):
 
     def of(self, subject: S) -> list[L]:
         """All listeners of `subject`, in a stable order."""
-        return sorted(self._listeners.get(subject, ()), key=repr)
+        listeners = self._listeners.get(subject)
+        return sorted(listeners, key=repr) if listeners else []

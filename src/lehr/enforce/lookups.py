@@ -38,7 +38,8 @@ _PAUSE_SECONDS = 1.0
 _FEWEST = 16
 """Fewer assets are not worth a common read."""
 
-_MOST = 500
+_MOST = 2000
+"""Assets that are read at once: handing a read to a thread and back costs as much as reading a hundred."""
 
 Call = tuple[str, tuple[Any, ...]]
 """A read: its name and arguments."""
@@ -80,7 +81,7 @@ class Lookups:
         self._at_once = isinstance(runtime.reading, Inline)
         self._found: dict[Call, Any] | None = None
         self._asked_again_at = 0.0
-        self._coming: dict[AssetId, asyncio.Task[None]] = {}
+        self.coming: dict[AssetId, asyncio.Task[None]] = {}
         self._turns_until_look = 0  # until then, about every turn finds its asset at hand
         self._size = size
         # Of a plain dict, the oldest entry is found the slower the more were deleted before it.
@@ -179,29 +180,24 @@ class Lookups:
     def may_read_ahead(self, count: int) -> bool:
         """Whether it is time for `read_ahead`, with at most `count` assets. Ask before each turn."""
         self._turns_until_look -= 1
-        if self._at_once:
+        if self._at_once or self.coming:
             return False
-        return bool(self._coming) or (self._turns_until_look <= 0 and count >= _FEWEST)
+        return self._turns_until_look <= 0 and count >= _FEWEST
 
-    def read_ahead(
-        self, partition: Partition, sequence: int, upcoming: Iterable[AssetId]
-    ) -> asyncio.Task[None] | None:
+    def read_ahead(self, partition: Partition, sequence: int, upcoming: Iterable[AssetId]) -> None:
         """Read the assets of the turns that are next, many at once, and in good time before those.
 
-        Returns what the next turn should wait for, if anything. An asset that cannot be read this way is
-        read again when it is looked up.
+        An asset that cannot be read this way is read again when it is looked up.
         """
-        ids = list(islice(upcoming, 1 if self._coming else 2 * _MOST))
-        if not self._coming:
-            unknown = [id for id in ids if not self._is_known(AssetKey(partition, id), sequence)][:_MOST]
-            if len(unknown) < _FEWEST:
-                self._turns_until_look = len(ids) // 2
-                return None
-            coming = asyncio.create_task(self._fetch(partition, sequence, unknown), name="read ahead")
-            self._coming = dict.fromkeys(unknown, coming)
-            # All up to the last one are then at hand, and not only those that are read now.
-            self._turns_until_look = ids.index(unknown[-1]) // 2
-        return self._coming.get(ids[0]) if ids else None
+        ids = list(islice(upcoming, 2 * _MOST))
+        unknown = [id for id in ids if not self._is_known(AssetKey(partition, id), sequence)][:_MOST]
+        if len(unknown) < _FEWEST:
+            self._turns_until_look = len(ids) // 2
+            return
+        coming = asyncio.create_task(self._fetch(partition, sequence, unknown), name="read ahead")
+        self.coming = dict.fromkeys(unknown, coming)
+        # All up to the last one are then at hand, and not only those that are read now.
+        self._turns_until_look = ids.index(unknown[-1]) // 2
 
     def _is_known(self, key: AssetKey, sequence: int) -> bool:
         return (key, self._same_as(key.id, sequence)) in self._kept
@@ -216,7 +212,7 @@ class Lookups:
         except LehrError:
             return
         finally:
-            self._coming = {}
+            self.coming = {}
         for id in ids:
             self._keep((AssetKey(partition, id), self._same_as(id, sequence)), found.get(id))
 

@@ -146,10 +146,13 @@ class Turns:
 
     def read_ahead(self, upcoming: TurnQueue[Slot]) -> asyncio.Task[None] | None:
         """Read what the turns that are next look at first; returns what to wait for, if anything."""
-        if self.governance is None or not self._lookups.may_read_ahead(len(upcoming)):
+        lookups = self._lookups
+        if lookups.may_read_ahead(len(upcoming)) and self.governance is not None:
+            ids = (slot.key.id for slot in upcoming if slot.digest is not None)
+            lookups.read_ahead(self._runtime.partition, self.governance.sequence, ids)
+        if not lookups.coming or (slot := upcoming.first()) is None:
             return None
-        ids = (slot.key.id for slot in upcoming if slot.digest is not None)
-        return self._lookups.read_ahead(self._runtime.partition, self.governance.sequence, ids)
+        return lookups.coming.get(slot.key.id)
 
     def _broke(self, slot: Slot, error: LehrError | str) -> None:
         assert slot.governance is not None
@@ -343,7 +346,11 @@ class Turns:
     async def _diff(self, slot: Slot, target: Target) -> Diffed | DiffFailed:
         # A push is verified with the outputs that it has read; later ones need another push.
         event, read = await self._neighbours.compare(
-            slot.lane, target, self._as_of(slot), routine=slot.may_share_a_call, like=slot.compared
+            slot.lane,
+            target,
+            self._as_of(slot),
+            routine=slot.may_share_a_call,
+            like=slot.compared,
         )
         slot.compared = read
         if isinstance(event, Diffed):

@@ -68,6 +68,7 @@ class Viewer:
             asset = self._lookups.asset(slot.key, pinning.content) if pinning.content else None
             if asset is None or TURNDOWN not in addon_names(asset):
                 turndown = None  # Held at content from before it was asked for: it stays.
+        traits = slot.lane.traits
         return View(
             key=slot.key,
             now=now,
@@ -89,9 +90,9 @@ class Viewer:
             served=slot.type in self._served,
             jitter=self._chance.uniform(0.0, 1.0),
             removals=governance.removals,
-            resync=slot.lane.traits.resync,
+            resync=traits.resync,
             newest=last,
-            fenced=slot.lane.traits.fencing is not Fencing.NONE,
+            fenced=traits.fencing is not Fencing.NONE,
         )
 
     def _pinning(self, slot: Slot, last: Asset, newest: int, holds: Holds) -> Pinning:

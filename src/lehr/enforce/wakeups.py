@@ -209,8 +209,8 @@ class Wakeups:
             self.unsettled.pop(id, None)
         else:
             self.unsettled[id] = None
-        if rest.settled or rest.quiet:
-            self.wake_all(self._waiting.of(id), f"{id}, which it waits for, has settled")
+        if (rest.settled or rest.quiet) and (waiting := self._waiting.of(id)):
+            self.wake_all(waiting, f"{id}, which it waits for, has settled")
 
     def leave_alone(self, slot: Slot) -> None:
         """End the turn of an asset that is not enforced in this run: nothing is left to do on it."""

@@ -68,7 +68,7 @@ def test_times_that_are_set_again_and_again_do_not_pile_up() -> None:
     agenda: Agenda[str] = Agenda()
     for number in range(20_000):
         agenda.set("a", float(number))
-    assert len(agenda._heap) < 5000
+    assert len(agenda._at) < 5000
     assert list(agenda.pop(1e9)) == ["a"]
 
 

@@ -212,7 +212,8 @@ def _converged(state: State) -> StepResult:
         state = replace(state, phase=Phase.IDLE, turn=None)
         return state, (*committed(writes), Again(f"turndown has reached {view.goal}"))
     condition, delay = _reached(view)
-    writes += tuple(LiftControl(view.key.partition, item.id, view.now) for item in view.pinning.restarts)
+    if view.pinning.restarts:
+        writes += tuple(LiftControl(view.key.partition, item.id, view.now) for item in view.pinning.restarts)
     if notes := diff_of(turn).notes:
         condition = replace(condition, message="; ".join((condition.message, *notes)))
     return conclude(
