@@ -51,9 +51,9 @@ HARMLESS = """\
 @@ -1,4 +1,4 @@
      def set(self, item: T, due: float) -> None:
          \"\"\"`item` is due at `due` (monotonic seconds), and not at any earlier set time.\"\"\"
--        number = next(self._numbers)
-+        number = next(self._numbers) + 0
-         entry = self._due[item] = (due, number, item)
+-        self._due.pop(item, None)
++        self._due.pop(item, None) or None
+         entry = self._due[item] = (due, item)
 """
 
 ENDLESS = """\
@@ -64,7 +64,7 @@ ENDLESS = """\
 +        while now > 3.0:
 +            pass
          while (due := self.next_due()) is not None and due <= now:
-             item = heapq.heappop(self._heap)[2]
+             item = self._at[due].popleft()[1]
 """
 
 
@@ -161,7 +161,7 @@ def test_a_history_that_does_not_end_is_found() -> None:
 def test_the_program_that_runs_is_not_changed(tmp_path: Path) -> None:
     before = (PACKAGE / "client/agenda.py").read_text()
     with mutated(mutation(HARMLESS, "mine")) as folder:
-        assert "next(self._numbers) + 0" in (folder / "lehr/client/agenda.py").read_text()
+        assert "self._due.pop(item, None) or None" in (folder / "lehr/client/agenda.py").read_text()
         assert (PACKAGE / "client/agenda.py").read_text() == before
     assert not folder.exists()
 
@@ -173,8 +173,8 @@ JUDGES = HARMLESS.replace("src/lehr/client/agenda.py", "src/lehr/testing/sim/wit
 NEW = HARMLESS.replace("--- a/src/lehr/client/agenda.py", "--- /dev/null")
 SHORT = "\n".join(HARMLESS.splitlines()[:5])
 NO_SUCH = HARMLESS.replace("agenda", "agendum")
-OTHER_CODE = HARMLESS.replace("next(self._numbers)", "self._numbers.next()")
-NOT_PYTHON = HARMLESS.replace("+        number = ", "+        number = )")
+OTHER_CODE = HARMLESS.replace("self._due.pop(item, None)", "self._due.remove(item)")
+NOT_PYTHON = HARMLESS.replace("None) or None", "None) or )")
 
 
 @pytest.mark.parametrize(
@@ -208,7 +208,7 @@ def test_a_patch_is_applied_in_whatever_repository_the_folder_lies(tmp_path: Pat
     (folder / "lehr/client").mkdir(parents=True)
     shutil.copy(PACKAGE / "client/agenda.py", folder / "lehr/client/agenda.py")
     mutation(HARMLESS, "mine").apply(folder)
-    assert "next(self._numbers) + 0" in (folder / "lehr/client/agenda.py").read_text()
+    assert "self._due.pop(item, None) or None" in (folder / "lehr/client/agenda.py").read_text()
 
 
 # --- patches fit code that has drifted ----------------------------------------------
