@@ -36,7 +36,7 @@ _REFUSED = re.compile(
 )
 _MISSING = re.compile(
     r"not ?found|does ?n[o']t exist|does not exist|no such|nosuch|couldn'?t find|no matching|empty result"
-    r"|non-existent|\b404\b",
+    r"|returned no results|non-existent|\b404\b",
     re.IGNORECASE,
 )
 _EXISTS = re.compile(

@@ -113,7 +113,10 @@ async def _tried(provider: Provider, sought: Sought, id: str) -> State:
         if meaning(error.diagnostics) in (Meaning.PASSING, Meaning.UNANSWERED, Meaning.REFUSED):
             raise _look_error(sought, error) from None
         return NOTHING
-    return await _read(provider, sought, imported.value, sought.handle.private or imported.private)
+    value = imported.value
+    if value is not None and id == sought.handle.id and "id" in value:
+        value = {**value, "id": id}  # an import guesses another one from an id that is not an import id
+    return await _read(provider, sought, value, sought.handle.private or imported.private)
 
 
 async def _imported(provider: Provider, sought: Sought, id: str) -> State:
@@ -211,9 +214,7 @@ async def _tagged(provider: Provider, sought: Sought) -> Observed | None:
         return None
     type, attribute = sought.resource.type, sought.intended.provider.operation_tag
     block = provider.schema.data_sources[type].block
-    config, problems = configured(block, {attribute: {TAG: sought.lost}})
-    if errors(problems):
-        return None
+    config, _problems = configured(block, {attribute: {TAG: sought.lost}})
     try:
         data = await provider.read_data_source(type, config)
     except ProviderError as error:
@@ -236,15 +237,13 @@ def _is_identified(sought: Sought) -> bool:
 
 
 def _searched_by_tag(provider: Provider, sought: Sought) -> bool:
-    """Whether the provider has a data source of the type that can be searched by tags."""
+    """Whether the provider has a data source of the type that can be searched by tags alone."""
     type, attribute = sought.resource.type, sought.intended.provider.operation_tag
     source = provider.schema.data_sources.get(type)
-    return bool(
-        attribute
-        and may_be_tagged(sought.schema.block, attribute)
-        and source is not None
-        and may_be_tagged(source.block, attribute)
-    )
+    if not attribute or source is None or not may_be_tagged(sought.schema.block, attribute):
+        return False
+    _config, problems = configured(source.block, {attribute: {TAG: sought.lost}})
+    return may_be_tagged(source.block, attribute) and not errors(problems)
 
 
 def _found(sought: Sought, state: State, import_id: str) -> Observed:

@@ -36,8 +36,10 @@ def laid_over(
     base = {**null_value(block), **(imported or {})}
     if "id" in base and base["id"] is None:
         base["id"] = handle.id or handle.import_id or None
+    made = {attribute.name for attribute in block.attributes if attribute.computed and not attribute.optional}
     for name, value in handle.residue.items():
-        if name in base and base[name] is None:
+        # An import by an id that is not an import id guesses an ARN and the like from it.
+        if name in base and (base[name] is None or name in made):
             base[name] = value
     write_only = {attribute.name for attribute in block.attributes if attribute.write_only}
     for name, value in (configured or {}).items():
@@ -51,11 +53,14 @@ def laid_over(
 
 
 def residue(block: Block, value: Value, configured: Value, hidden: Hidden = NOTHING_HIDDEN) -> dict[str, Any]:
-    """What a handle keeps of a state: short values that the provider has made, none of them secret."""
+    """What a handle keeps of a state: short values that intent does not have, none of them secret.
+
+    The provider has made them, or has added them as defaults, which an API may not return.
+    """
     found: dict[str, Any] = {}
     for attribute in block.attributes:
         item = value.get(attribute.name)
-        if not attribute.computed or attribute.sensitive or attribute.write_only:
+        if attribute.sensitive or attribute.write_only:
             continue
         if (configured or {}).get(attribute.name) is not None:
             continue

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from lehr.plugins.terraform.provider import UNKNOWN, Diagnostic, ProviderError, Severity, State
+from lehr.plugins.terraform.wire.starting import less_logs
 from lehr.sdk.secrets import Hidden, SecretValue
 from tests.integration.plugins.terraform.running import NOTHING, Running, config, made, planned
 
@@ -267,3 +268,9 @@ def test_what_it_prints_is_logged_without_secrets(running: Running) -> None:
         assert running.lines == ["over the [secret]"]
 
     asyncio.run(scenario())
+
+
+def test_a_provider_logs_neither_its_requests_nor_those_of_its_libraries() -> None:
+    found = less_logs("/opt/terraform-provider-google-beta_v6.1.0_x5")
+    assert found == {"TF_LOG_SDK": "off", "TF_LOG_PROVIDER": "error", "TF_LOG_PROVIDER_GOOGLE_BETA": "error"}
+    assert less_logs("/opt/providers/other") == {"TF_LOG_SDK": "off", "TF_LOG_PROVIDER": "error"}

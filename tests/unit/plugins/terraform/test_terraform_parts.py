@@ -18,7 +18,7 @@ from lehr.plugins.terraform.compare import KNOWN_LATER, Secrecy, compared, outpu
 from lehr.plugins.terraform.differences import born_secrets, differences
 from lehr.plugins.terraform.errors import Meaning, described, error_of_look, meaning
 from lehr.plugins.terraform.handle import NO_HANDLE, TerraformHandle, parse, records
-from lehr.plugins.terraform.observe import laid_over
+from lehr.plugins.terraform.observe import laid_over, residue
 from lehr.plugins.terraform.payload import TYPES, TerraformProvider, TerraformResource
 from lehr.plugins.terraform.provider import (
     UNKNOWN,
@@ -179,6 +179,23 @@ def test_what_was_applied_is_laid_over_an_import() -> None:
     assert found["tags"] is None  # another one was applied, which is not known
 
 
+def test_what_the_provider_has_made_is_not_taken_from_a_guess_of_the_import() -> None:
+    handle = TerraformHandle(id="1", residue={"arn": "arn:a", "delay": 3})
+    found = laid_over(QUEUE, state(QUEUE, id="1", arn="arn:of/arn:a", delay=5), None, {}, handle)
+    assert found["arn"] == "arn:a"
+    assert found["delay"] == 5  # intent may have it, so a person may have changed it
+
+
+def test_defaults_of_the_provider_are_kept_since_no_api_may_return_them() -> None:
+    made = state(QUEUE, id="1", name="a", arn="arn:a", force_destroy=False, delay=3)
+    kept = residue(QUEUE, made, state(QUEUE, name="a", delay=3))
+    assert kept == {"id": "1", "arn": "arn:a", "force_destroy": False}
+    handle = TerraformHandle(id="1", residue=kept, applied={"name": "#1"})
+    assert (
+        laid_over(QUEUE, state(QUEUE, id="1"), state(QUEUE, name="a"), {}, handle)["force_destroy"] is False
+    )
+
+
 def test_an_adopted_resource_is_as_intended_where_nothing_is_known() -> None:
     configured = state(QUEUE, name="a", force_destroy=True, policy=UNKNOWN)
     found = laid_over(QUEUE, state(QUEUE, id="1"), configured, {}, NO_HANDLE)
@@ -328,6 +345,7 @@ def problem(summary: str, detail: str = "") -> Diagnostic:
         ("ExpiredToken: The security token is expired", Meaning.REFUSED),
         ("EntityAlreadyExists: Role with name x already exists.", Meaning.EXISTS),
         ("couldn't find resource", Meaning.MISSING),
+        ("Your query returned no results. Please change your criteria and try again.", Meaning.MISSING),
         ("NoSuchEntity: The role with name x cannot be found", Meaning.MISSING),
         ("Invalid value for argument", Meaning.OTHER),
     ],

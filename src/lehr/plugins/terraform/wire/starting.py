@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 from lehr.base.errors import StalledError, TransientError
@@ -24,8 +25,7 @@ _GREETED = 60.0
 
 _GRACE = 5.0
 
-_LESS_LOGS = {"TF_LOG_SDK": "off", "TF_LOG_PROVIDER": "error"}
-"""By default, providers log every call and request, with secrets: Terraform would filter them."""
+_PROGRAM = re.compile(r"terraform-provider-([A-Za-z0-9-]+)")
 
 
 class Providers:
@@ -56,7 +56,7 @@ class Providers:
             TransientError: it does not answer with its schemas.
         """
         process = await self._processes.start(
-            program._replace(environment={**_LESS_LOGS, **program.environment}),
+            program._replace(environment={**less_logs(program.arguments[0]), **program.environment}),
             HANDSHAKE,
             seconds=greeted,
             log=log,
@@ -88,6 +88,18 @@ class Providers:
         if sha256 and answer.server_capabilities.get_provider_schema_optional:
             self._schemas[sha256] = schema
         return schema
+
+
+def less_logs(path: str) -> dict[str, str]:
+    """Variables for the provider at `path`, without which it logs every call and request, with secrets.
+
+    Terraform would filter what it logs. The variable of the provider itself ends with the provider's name.
+    """
+    variables = {"TF_LOG_SDK": "off", "TF_LOG_PROVIDER": "error"}
+    if found := _PROGRAM.match(path.rpartition("/")[2]):
+        name = found[1].upper().replace("-", "_")
+        variables[f"TF_LOG_PROVIDER_{name}"] = "error"
+    return variables
 
 
 def _understood(answer: SchemaAnswer) -> ProviderSchema:
