@@ -1,13 +1,17 @@
-"""The real AWS provider, and a stand-in for AWS (moto) on loopback: for tests, which skip without them."""
+"""The real AWS provider, and moto on loopback in place of AWS: for tests, which are skipped without them."""
 
 from __future__ import annotations
 
 import contextlib
+import functools
+import glob
 import hashlib
+import importlib.util
 import os
+import platform
 import re
-import shutil
 import subprocess
+import sys
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -19,34 +23,53 @@ import pytest
 from tests.ports import free_ports
 
 SERVICES = ("ec2", "iam", "s3", "sqs", "ssm", "sts")
-_WITHIN_A_MIRROR = "registry.terraform.io/hashicorp/aws/*/linux_*/terraform-provider-aws_v*"
+_MIRRORS = (
+    "~/.terraform.d/plugins",
+    "~/.local/share/terraform/plugins",
+    "/opt",
+    "/opt/*",
+    "/opt/*/*",
+    "/usr/lib/terraform/plugins",
+    "/usr/share/terraform/plugins",
+    "/usr/local/share/terraform/plugins",
+    "/usr/local/lib/terraform/plugins",
+)
+_MACHINE = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
+_WITHIN_A_MIRROR = f"registry.terraform.io/hashicorp/aws/*/linux_{_MACHINE}/terraform-provider-aws_v*"
 
 
-def provider_program() -> Path:
-    """The provider, from AWS_PROVIDER or a mirror of terraform. Without one, the test is skipped."""
+@functools.cache
+def found_provider() -> Path | None:
+    """The provider, from AWS_PROVIDER or a mirror on this machine as `terraform` has them."""
     given = os.environ.get("AWS_PROVIDER")
     if given:
         return Path(given)
     configuration = Path(os.environ.get("TF_CLI_CONFIG_FILE", "~/.terraformrc")).expanduser()
     text = configuration.read_text() if configuration.is_file() else ""
-    mirrors = [
-        *re.findall(r'filesystem_mirror\s*\{[^}]*path\s*=\s*"([^"]+)"', text),
-        "~/.terraform.d/plugins",
-    ]
-    for mirror in mirrors:
-        for program in sorted(Path(mirror).expanduser().glob(_WITHIN_A_MIRROR)):
-            return program
-    pytest.skip(
-        "NO AWS PROVIDER: nothing real was tested here; set AWS_PROVIDER to terraform-provider-aws_v*"
-    )
+    configured = re.findall(r'filesystem_mirror\s*\{[^}]*path\s*=\s*"([^"]+)"', text)
+    for mirror in (*configured, *_MIRRORS):
+        if programs := sorted(glob.glob(f"{Path(mirror).expanduser()}/{_WITHIN_A_MIRROR}")):
+            return Path(programs[-1])
+    return None
 
 
-def moto_program() -> str:
-    """The server of moto, from MOTO_SERVER or the path. Without one, the test that asks is skipped."""
-    found = os.environ.get("MOTO_SERVER") or shutil.which("moto_server")
+def provider_program() -> Path:
+    """As `found_provider`. Without one, the test that asks is skipped."""
+    found = found_provider()
     if found is None:
-        pytest.skip("NO MOTO: nothing real was tested here; pip install 'moto[server]', or set MOTO_SERVER")
+        pytest.skip(
+            "NO AWS PROVIDER: nothing real was tested here; set AWS_PROVIDER to terraform-provider-aws_v*"
+        )
     return found
+
+
+def moto_command() -> list[str]:
+    """The server of moto, from MOTO_SERVER or this environment. Without one, the test is skipped."""
+    if given := os.environ.get("MOTO_SERVER"):
+        return [given]
+    if importlib.util.find_spec("moto") is None:
+        pytest.skip("NO MOTO: nothing real was tested here; `make dev-environment` installs it")
+    return [sys.executable, "-m", "moto.server"]
 
 
 @contextlib.contextmanager
@@ -54,7 +77,7 @@ def moto() -> Iterator[str]:
     """An empty AWS; returns its address."""
     port = free_ports(1)
     server = subprocess.Popen(
-        [moto_program(), "-H", "127.0.0.1", "-p", str(port)],
+        [*moto_command(), "-H", "127.0.0.1", "-p", str(port)],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         env={"PATH": os.environ["PATH"], "HOME": "/nonexistent"},

@@ -115,11 +115,13 @@ async def by_lehr() -> tuple[dict[tuple[str, int, str], Change], Mapping[str, Sc
     with aws.moto() as address:
         providers = Providers(PluginProcesses(Inline(), SystemClock()))
         program = Program((str(aws.provider_program()),), _variables(address))
-        provider = await providers.start(program, log=lambda _line: None)
+        lines: list[str] = []
+        provider = await providers.start(program, log=lines.append)
         await provider.configure(configured(provider.schema.provider.block, CONFIGURATION)[0])
         try:
             found: dict[tuple[str, int, str], Change] = {}
             await asyncio.gather(*(_versions(provider, type_, found) for type_ in CASES))
+            assert [line for line in lines if '"@level":"debug"' in line] == []  # it would show secrets
             return found, {type_: provider.schema.resources[type_] for type_ in CASES}
         finally:
             await provider.close()
