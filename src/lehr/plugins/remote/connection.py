@@ -14,6 +14,7 @@ from lehr.base.backoff import delay
 from lehr.base.clock import Clock
 from lehr.base.errors import LehrError, StalledError, TransientError, WaitingError
 from lehr.base.log import Log
+from lehr.plugins.early_ends import EarlyEnds
 from lehr.plugins.plugin_process import PluginProcess
 from lehr.plugins.remote import messages as m
 from lehr.plugins.remote.channel import DESCRIBE, Channel, LostError, Method, SilentError
@@ -169,6 +170,7 @@ class Connection:
         self._upgrading: asyncio.Task[None] | None = None
         self._look_at = clock.monotonic() + _LOOK_SECONDS
         self._failures = 0
+        self._early_ends = EarlyEnds()
         self._pause_until = 0.0
         self._last_error: LehrError | None = None
         self._secrets: dict[bytes, SecretValue] = {}
@@ -293,15 +295,16 @@ class Connection:
             self._failed(error)
             raise
         self._failures, self.description = 0, found
+        self._early_ends.started(self._clock.monotonic())
         if opened.process is not None and self._secrets:
             opened.process.hidden = opened.process.hidden.and_of(self._secrets.values())
         log.info("plugin ready", plugin=self.name, version=found.version)
         self._observer.opened(found, opened.process)
         return opened
 
-    def _failed(self, error: LehrError) -> None:
+    def _failed(self, error: LehrError, least_pause: float = 0.0) -> None:
         self._failures += 1
-        pause = delay(self._failures, self._jitter(), longest=_LONGEST_PAUSE)
+        pause = max(delay(self._failures, self._jitter(), longest=_LONGEST_PAUSE), least_pause)
         self._pause_until, self._last_error = self._clock.monotonic() + pause, error
         log.info("plugin not available", plugin=self.name, error=str(error), retry_in=f"{pause:.0f} s")
         self._observer.failed(error)
@@ -356,7 +359,7 @@ class Connection:
         """Open a new one for the next call."""
         if self._current is opened:
             self._current = None
-            self._failed(error)
+            self._failed(error, self._early_ends.ended(self._clock.monotonic()))
             await opened.channel.close()
             if opened.process is not None and isinstance(error, SilentError):
                 await opened.process.stop()

@@ -12,6 +12,7 @@ from lehr.base.clock import Clock
 from lehr.base.digest import digest
 from lehr.base.errors import LehrError, TransientError
 from lehr.base.text import one_line
+from lehr.plugins.early_ends import EarlyEnds
 from lehr.plugins.terraform.payload import TerraformProvider
 from lehr.plugins.terraform.provider import (
     Applied,
@@ -146,6 +147,7 @@ class _Process:
         self._failures = 0
         self._failed: LehrError | None = None
         self._again_at = 0.0
+        self._early_ends = EarlyEnds()
         self._next_call_at = 0.0
         self._ending: set[asyncio.Task[None]] = set()
 
@@ -154,6 +156,7 @@ class _Process:
         if self._failed is not None and self.clock.monotonic() < self._again_at:
             raise self._failed
         if self._starting is None:
+            self._early_ends.started(self.clock.monotonic())
             self._starting = asyncio.ensure_future(self._start(self.payload, self.secrets))
         starting = self._starting
         try:
@@ -188,17 +191,32 @@ class _Process:
         if at > now:
             await self.clock.sleep(at - now)
 
-    def abandon(self, provider: Provider) -> None:
-        """Use another process from now on. One that carries out something keeps running."""
+    def abandon(self, provider: Provider, why: str) -> None:
+        """Use another process from now on. One that carries out something keeps running.
+
+        Args:
+            why: the process has ended, or is ended now; without secrets.
+        """
         starting = self._starting
         if starting is None or not starting.done() or starting.cancelled() or starting.exception():
             return
         if starting.result() is not provider or self.applying:
             return
         self._starting = None
+        if pause := self._early_ends.ended(self.clock.monotonic()):
+            self._pause(pause, why)
         task = asyncio.ensure_future(provider.close())
         self._ending.add(task)
         task.add_done_callback(self._ending.discard)
+
+    def _pause(self, seconds: float, why: str) -> None:
+        self._again_at = self.clock.monotonic() + seconds
+        self._failed = TransientError(
+            f"the provider {self.payload.path} keeps ending soon after it was started",
+            code="TER139",
+            why=f"{self._early_ends.count} times in a row, the last time because of: {why}",
+            fix=f"Lehr starts it again in {seconds:.0f} s; if it still ends then, use another version of it",
+        )
 
     async def close(self) -> None:
         """End the process."""
@@ -253,9 +271,9 @@ class LimitedProvider:
             async with process.applies:
                 await process.turn()
                 return await self._provider.apply(type, prior, planned, config)
-        except ProviderGoneError:
+        except ProviderGoneError as error:
             process.applying -= 1  # so that it does not keep what has died
-            process.abandon(self._provider)
+            process.abandon(self._provider, last_words(error, self._hidden))
             process.applying += 1
             raise
         finally:
@@ -273,19 +291,18 @@ class LimitedProvider:
                 async with asyncio.timeout(process.call_seconds):
                     return await call(*args)
             except (ProviderGoneError, TimeoutError) as error:
-                process.abandon(self._provider)
-                raise self._no_answer(error) from None  # that may quote a secret
+                hangs = isinstance(error, TimeoutError)
+                why = self._no_answer() if hangs else last_words(error, self._hidden)
+                process.abandon(self._provider, why)
+                raise TransientError(
+                    f"the provider {process.payload.path} {'does not answer' if hangs else 'has ended'}",
+                    code="TER105",
+                    why=why,
+                    fix="Lehr starts it again automatically",
+                ) from None  # the error may quote a secret
 
-    def _no_answer(self, error: Exception) -> TransientError:
-        hangs = isinstance(error, TimeoutError)
-        return TransientError(
-            f"the provider {self._process.payload.path} {'does not answer' if hangs else 'has ended'}",
-            code="TER105",
-            why=f"no answer within {self._process.call_seconds:g} s"
-            if hangs
-            else last_words(error, self._hidden),
-            fix="Lehr starts it again automatically",
-        )
+    def _no_answer(self) -> str:
+        return f"no answer within {self._process.call_seconds:g} s"
 
 
 def last_words(error: Exception, hidden: Hidden) -> str:

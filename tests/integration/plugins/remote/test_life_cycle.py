@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
@@ -21,7 +22,8 @@ from lehr.model.types import Registry
 from lehr.plugins.plugin_process import PluginProcess, PluginProcesses, Program
 from lehr.plugins.remote import connection as connections
 from lehr.plugins.remote import messages as m
-from lehr.plugins.remote.connection import Connection
+from lehr.plugins.remote.channel import DESCRIBE, DIFF, Channel, LostError, Method
+from lehr.plugins.remote.connection import Connection, Opened
 from lehr.plugins.remote.opening import HANDSHAKE, Attached, Managed, Start
 from lehr.plugins.remote.plugin import RemotePlugin
 from lehr.testing.plugins import FixedReader, push_of, target_of
@@ -180,6 +182,55 @@ def test_failures_to_start_are_repeated_with_pauses() -> None:
 
     # The first pause is half a second at least: most of the fifty calls start nothing.
     assert 1 <= asyncio.run(scenario()).count("failed PLG101") < 25
+
+
+class Crashing:
+    """Opens plugins that are lost at each call but `Describe`; their channel is this object itself."""
+
+    opened = 0
+
+    async def open(self) -> Opened:
+        self.opened += 1
+        return Opened(cast(Channel, self))
+
+    async def changed(self) -> bool:
+        return False
+
+    async def call(self, method: Method, request: Any, seconds: float) -> Any:
+        if method is not DESCRIBE:
+            raise LostError("the plugin is gone", code="PLG120")
+        return m.DescribeResponse(name="crashing")
+
+    async def close(self) -> None:
+        pass
+
+
+class SteppedClock(SystemClock):
+    """A clock that moves when a test moves it."""
+
+    at = 1000.0
+
+    def monotonic(self) -> float:
+        return self.at
+
+
+def test_a_plugin_that_is_lost_at_each_call_is_opened_ever_less_often() -> None:
+    async def scenario() -> list[int]:
+        opener, clock = Crashing(), SteppedClock()
+        connection, opened = Connection("crashing", opener, clock), []
+        for _minute in range(10):
+            before = opener.opened
+            for _second in range(60):
+                clock.at += 1.0
+                with pytest.raises(TransientError):
+                    await connection.call(DIFF, m.DiffRequest(), 1.0)
+            opened.append(opener.opened - before)
+        await connection.close()
+        return opened
+
+    first, *_between, last = asyncio.run(scenario())
+    assert 10 <= first <= 16
+    assert last == 1
 
 
 def test_a_plugin_of_its_own_life_cycle_is_found_again_after_it_was_restarted(tmp_path: Path) -> None:

@@ -390,6 +390,58 @@ def test_a_start_that_fails_is_not_tried_for_every_asset() -> None:
     asyncio.run(run())
 
 
+class SteppedClock(SystemClock):
+    """A clock that moves when a test moves it."""
+
+    at = 1000.0
+
+    def monotonic(self) -> float:
+        return self.at
+
+
+def test_a_provider_that_ends_at_each_call_is_started_ever_less_often() -> None:
+    cloud, clock = Cloud(), SteppedClock()
+    cloud.before = fails("read", ProviderGoneError(f"panic: {TOKEN}"))
+
+    async def run() -> None:
+        plugin, asset = plugin_of(cloud, clock), queue(1)
+        starts = []
+        for _minute in range(10):
+            before = cloud.count("start")
+            for _second in range(60):
+                clock.at += 1.0
+                with pytest.raises(TransientError) as found:
+                    await plugin.diff(target_of(asset), reader(asset))
+            starts.append(cloud.count("start") - before)
+        assert 10 <= starts[0] <= 16
+        assert starts[-1] == 1
+        assert "keeps ending" in str(found.value)
+        assert "panic" in str(found.value)
+        assert TOKEN not in str(found.value)
+        cloud.before = None
+        clock.at += 61.0
+        await plugin.diff(target_of(asset), reader(asset))
+
+    asyncio.run(run())
+
+
+def test_a_provider_that_ends_once_a_while_or_a_few_times_is_started_again_at_once() -> None:
+    cloud, clock = Cloud(), SteppedClock()
+
+    async def run() -> None:
+        plugin, asset = plugin_of(cloud, clock), queue(1)
+        for turn in range(50):
+            for _time in range(10 if turn % 2 else 0):
+                cloud.before = fails("read", ProviderGoneError("panic"))
+                with pytest.raises(TransientError, match="has ended"):
+                    await plugin.diff(target_of(asset), reader(asset))
+                cloud.before = None
+            await plugin.diff(target_of(asset), reader(asset))
+            clock.at += 61.0
+
+    asyncio.run(run())
+
+
 def test_an_unknown_type_names_others() -> None:
     found = raised(Loop(Cloud(), resource("cloud_quue", {})).diff())
     assert isinstance(found, StalledError)
