@@ -359,7 +359,9 @@ def _assumptions(
             yield f"only {_recorded(found.count, 'push', 'pushes')} of {kind}"
     if 0 < validation.count < _FEW:
         yield f"only {_recorded(validation.count, 'validation', 'validations')}"
-    yield "every push succeeds, and every validation passes"
+    yield "every push succeeds, and every validation passes before its deadline"
+    if inputs.selection.deadline_seconds is not None:
+        yield "the deadline of a wave counts from the last push of a unit, not from its release"
     yield "assets of a unit are pushed one after the other, units of a wave at the same time"
     yield "only calendars and freezes delay pushes" + (
         ", and closed times pause soaks" if inputs.closed_pauses else "; they do not pause soaks"

@@ -240,7 +240,7 @@ def test_what_happened_is_next_to_the_forecast() -> None:
     assert "10s late" in text
     assert "8s early" in text
     assert "Assumptions" in text
-    assert "every push succeeds, and every validation passes" in text
+    assert "every push succeeds, and every validation passes before its deadline" in text
 
 
 def test_a_forecast_of_every_unit_is_not_compared() -> None:
