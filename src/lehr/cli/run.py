@@ -178,6 +178,7 @@ def run(
     """
     import msgspec
 
+    from lehr.base.garbage import collect_rarely
     from lehr.cli.deployment import deployment_of
     from lehr.cli.foreground_run import Hangup, run_on, run_once
     from lehr.cli.shutdown import run_until_ended
@@ -212,6 +213,7 @@ def run(
         retain=retain,
         retain_seconds=retain_seconds,
     )
+    collect_rarely()
     hangup = Hangup()
     with errors_logged():
         if once:

@@ -17,6 +17,7 @@ import msgspec
 import structlog
 
 from lehr.base.digest import Digest
+from lehr.base.garbage import collect_rarely
 from lehr.testing.sim import encounters, final_phase, people, sequel, trouble
 from lehr.testing.sim.failovers import Failovers
 from lehr.testing.sim.random_harness import RandomHarness
@@ -171,7 +172,7 @@ def silence() -> Iterator[None]:
 def rare_collections() -> Iterator[None]:
     """Hardly anything in a history is cyclic garbage: looking for it as often as Python does takes 5 %."""
     before = gc.get_threshold()
-    gc.set_threshold(50_000, 20, 100)
+    collect_rarely()
     try:
         yield
     finally:
