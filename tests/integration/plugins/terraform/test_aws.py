@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -57,9 +58,9 @@ def _variables(address: str) -> dict[str, str]:
     return {"AWS_ENDPOINT_URL": address, "AWS_EC2_METADATA_DISABLED": "true"}
 
 
-def by_terraform(folder: Path, schemas: Mapping[str, Schema]) -> dict[tuple[str, int, str], Change]:
+def by_terraform(folder: Path) -> dict[tuple[str, int, str], dict[str, Any]]:
     """Plans for creation and changes, and for no change after each; by type, step and kind."""
-    found: dict[tuple[str, int, str], Change] = {}
+    found: dict[tuple[str, int, str], dict[str, Any]] = {}
     with aws.moto() as address:
         binaries = aws.provider_program().parent
         terraform = Terraform(folder, "hashicorp/aws", binaries, CONFIGURATION, _variables(address))
@@ -67,9 +68,7 @@ def by_terraform(folder: Path, schemas: Mapping[str, Schema]) -> dict[tuple[str,
             terraform.write({type_: {NAME: versions[step]} for type_, versions in CASES.items()})
             for kind in ("change", "again"):
                 planned = terraform.planned()
-                for type_ in CASES:
-                    change = planned[f"{type_}.{NAME}"]
-                    found[type_, step, kind] = _change_of(change, implied_type(schemas[type_].block))
+                found |= {(type_, step, kind): planned[f"{type_}.{NAME}"] for type_ in CASES}
                 if kind == "change":
                     terraform.run("apply", "-input=false", "-no-color", "plan")
     return found
@@ -121,7 +120,7 @@ async def by_lehr() -> tuple[dict[tuple[str, int, str], Change], Mapping[str, Sc
         try:
             found: dict[tuple[str, int, str], Change] = {}
             await asyncio.gather(*(_versions(provider, type_, found) for type_ in CASES))
-            assert [line for line in lines if '"@level":"debug"' in line] == []  # it would show secrets
+            assert [line for line in lines if "HTTP Request" in line] == []  # they would show secrets
             return found, {type_: provider.schema.resources[type_] for type_ in CASES}
         finally:
             await provider.close()
@@ -195,8 +194,15 @@ def _seen(before: Value, after: Value) -> Any:
 
 
 def test_plans_are_those_of_terraform(tmp_path: Path) -> None:
-    ours, schemas = asyncio.run(by_lehr())
-    theirs = by_terraform(tmp_path, schemas)
+    aws.provider_program()
+    aws.moto_command()
+    with ThreadPoolExecutor(1) as pool:  # both of them mostly wait
+        planned = pool.submit(by_terraform, tmp_path)
+        ours, schemas = asyncio.run(by_lehr())
+        theirs = {
+            key: _change_of(change, implied_type(schemas[key[0]].block))
+            for key, change in planned.result().items()
+        }
     different = {
         key: (seen(ours[key]), seen(change))
         for key, change in theirs.items()

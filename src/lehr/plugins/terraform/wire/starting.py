@@ -25,6 +25,9 @@ _GREETED = 60.0
 
 _GRACE = 5.0
 
+_CHATTER = ("[TRACE]", "[DEBUG]")
+"""Beginnings of lines of old libraries, which no variable turns off. They may quote what is sent."""
+
 _PROGRAM = re.compile(r"terraform-provider-([A-Za-z0-9-]+)")
 
 
@@ -55,11 +58,16 @@ class Providers:
             StalledError, TransientError: as `PluginProcesses.start`.
             TransientError: it does not answer with its schemas.
         """
+
+        def noted(line: str) -> None:
+            if not line.startswith(_CHATTER):
+                log(line)
+
         process = await self._processes.start(
             program._replace(environment={**less_logs(program.arguments[0]), **program.environment}),
             HANDSHAKE,
             seconds=greeted,
-            log=log,
+            log=noted,
             hidden=hidden,
         )
         connection = Connection(
