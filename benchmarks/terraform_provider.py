@@ -166,6 +166,7 @@ class Workspace:
     def __init__(self, folder: Path, address: str, size: int) -> None:
         self.folder = folder / "work"
         self.address = address
+        self.size = size
         (self.folder / "assets").mkdir(parents=True)
         (self.folder / "lehr.yaml").write_text("partition: bench\n")
         program = aws.provider_program()
@@ -248,7 +249,7 @@ class Workspace:
             text=True,
             check=False,
         )
-        return "converged" in done.stdout and done.returncode == 0
+        return f"{self.size} Converged" in done.stdout
 
 
 def one_change(size: int) -> tuple[float, float]:

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import sqlite3
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -39,7 +39,7 @@ from lehr.sdk.generation import Generated, Generation, OvertakenError
 from lehr.sdk.protected import Protected
 from lehr.sdk.runtime import Runtime
 from lehr.sdk.source import RefusedRevisionError, Snapshot, SourcesError
-from lehr.sdk.validator import DatabaseRule, LookUp
+from lehr.sdk.validator import DatabaseRule, LookUp, Proposal, Validator
 from lehr.sources import open_source
 from lehr.store.claims import HostClaims
 from lehr.store.sql.tables import INCARNATION
@@ -81,6 +81,7 @@ class Place:
         look_up: LookUp | None = None,
         claims: Claims | None = None,
         clock: Clock | None = None,
+        validators: Sequence[Validator] = (),
     ) -> Publisher:
         """A publisher over this generation."""
         return Publisher(
@@ -99,6 +100,7 @@ class Place:
             blocking or Inline(),
             look_up,
             claims,
+            validators,
         )
 
     async def _ask(self, write: object) -> object:
@@ -466,6 +468,28 @@ def test_a_turndown_that_a_clean_build_does_not_confirm_is_refused(tmp_path: Pat
         assert codes(attempt) == {"PUB005"}
 
     play(tmp_path, scenario, clean=Doubtful)
+
+
+def test_a_validator_of_a_plugin_can_prevent_publication(tmp_path: Path) -> None:
+    def refuse(proposal: Proposal) -> Iterator[Diagnostic]:
+        for change in proposal.changes():
+            assert change.after is not None
+            assert proposal.asset(change.id) == change.after
+            at = proposal.place(change.after, "/payload/content")
+            yield Diagnostic(code="X001", what="wrong", subject=change.id, at=at)
+
+    async def scenario(place: Place) -> None:
+        place.files("a")
+        attempt = await place.publishing(place.generation).refresh()
+        assert attempt.publication is Publication.PUBLISHED
+        place.files("a", "b")
+        attempt = await place.publishing(place.generation, validators=[refuse]).refresh()
+        assert (attempt.publication, codes(attempt)) == (Publication.REFUSED, {"X001"})
+        [found] = attempt.diagnostics
+        assert found.subject == "b"
+        assert found.at is not None
+
+    play(tmp_path, scenario)
 
 
 def test_a_value_that_has_been_entered_into_the_database_since_is_published(tmp_path: Path) -> None:

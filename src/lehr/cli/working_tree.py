@@ -22,7 +22,7 @@ from lehr.publish.predecessor import StoredPredecessor, types_for
 from lehr.publish.problem_positions import Locator, with_excerpts
 from lehr.query.compare import changes_between
 from lehr.query.repeatable import misremembered, unrepeatable
-from lehr.sdk.validator import Limits, LookUp
+from lehr.sdk.validator import Limits, LookUp, Validator
 from lehr.validate import DeltaProposal, MappingPredecessor, validate
 
 if TYPE_CHECKING:
@@ -90,6 +90,7 @@ async def look_at(
         lender = default_state(directory)
         deployment = replace(deployment_of(str(directory), Path(scratch), "directory"), lender=lender)
         newest, look_up = wiring.source(deployment).newest(), wiring.look_up(deployment.base)
+        validators = wiring.validators(lender)
         kept = None
         if memo is not None:
             from lehr.generate.engine.memo import copied
@@ -97,7 +98,14 @@ async def look_at(
             kept = Kept(Path(scratch), memo) if copied(memo, Path(scratch) / wiring.MEMO_FILE) else None
         try:
             return await look_at_snapshot(
-                newest, store, twice=twice, kept=kept, generation=generation, look_up=look_up, claims=claims
+                newest,
+                store,
+                twice=twice,
+                kept=kept,
+                generation=generation,
+                look_up=look_up,
+                claims=claims,
+                validators=validators,
             )
         finally:
             for register in claims:
@@ -125,6 +133,7 @@ async def look_at_snapshot(
     generation: Generation | None = None,
     look_up: LookUp | None = None,
     claims: Sequence[Claims] = (),
+    validators: Sequence[Validator] = (),
 ) -> WorkingTree:
     """As `look_at`, for files that need not be on disk.
 
@@ -133,6 +142,7 @@ async def look_at_snapshot(
         generation: as for `look_at`.
         look_up: queries the databases that policies use; None for none.
         claims: registers of the claims of other partitions.
+        validators: those of plugins.
 
     Raises:
         TransientError, StalledError: generation failed.
@@ -148,7 +158,7 @@ async def look_at_snapshot(
         generated.partition, generated.assets, generated.declared, types, generated.diagnostics
     )
     if tree.partition is not None and tree.valid:
-        tree = await _validated(tree, tree.partition, snapshot, generated, store, look_up, claims)
+        tree = await _validated(tree, tree.partition, snapshot, generated, store, look_up, claims, validators)
     return tree._replace(diagnostics=with_excerpts(in_order(tree.diagnostics), snapshot))
 
 
@@ -171,6 +181,7 @@ async def _validated(
     store: Store | None,
     look_up: LookUp | None,
     claims: Sequence[Claims],
+    validators: Sequence[Validator],
 ) -> WorkingTree:
     registry = tree.registry.copy()
     registry.declare(types_for(generated, None if store is None else store.intent, partition))
@@ -188,7 +199,7 @@ async def _validated(
     proposal = DeltaProposal(
         partition, registry, limits, changes, predecessor, locator, answers, compared.conflicts
     )
-    diagnostics = (*generated.diagnostics, *validate(proposal), *compared.warnings)
+    diagnostics = (*generated.diagnostics, *validate(proposal, validators), *compared.warnings)
     return tree._replace(
         registry=registry,
         diagnostics=diagnostics,

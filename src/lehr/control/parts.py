@@ -27,7 +27,7 @@ from lehr.sdk.plugin import AssetPlugin
 from lehr.sdk.source import Source
 from lehr.sdk.store import Store
 from lehr.sdk.target_selection import Selections, no_selections
-from lehr.sdk.validator import LookUp
+from lehr.sdk.validator import LookUp, Validator
 
 log = Log()
 
@@ -82,6 +82,7 @@ class Parts(msgspec.Struct, frozen=True):
     store_reading: Blocking
     owner: str
     look_up: LookUp | None = None
+    validators: Sequence[Validator] = ()
     joins: bool = False
     forget_store: Callable[[], None] = lambda: None
     retention: Retention | None = None

@@ -80,6 +80,7 @@ class ControlPlane:
             parts.reading,
             parts.look_up,
             parts.claims,
+            parts.validators,
         )
         self._refreshing = asyncio.Lock()
         commander = Commander(runtime, lambda: self._tenures.current, self.refresh, self.state)

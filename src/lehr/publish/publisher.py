@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -40,7 +40,7 @@ from lehr.sdk.source import (
     SourcesError,
     revisions_of,
 )
-from lehr.sdk.validator import BEYOND_SOURCE, Limits, LookUp
+from lehr.sdk.validator import BEYOND_SOURCE, Limits, LookUp, Validator
 from lehr.validate import NOT_ASKED, DeltaProposal, judge
 
 log = Log()
@@ -79,6 +79,7 @@ class Publisher:
         blocking: Blocking,
         look_up: LookUp | None = None,
         claims: Claims | None = None,
+        validators: Sequence[Validator] = (),
     ) -> None:
         """Publish from `source` to the store of `runtime`.
 
@@ -88,6 +89,7 @@ class Publisher:
             blocking: runs the blocking steps: reading the source, comparing and judging.
             look_up: queries a database that must judge a change; None where none can be queried.
             claims: the register of the host; None where other partitions cannot exist.
+            validators: those of plugins. They may read files.
         """
         self._partition, store = runtime.partition, runtime.store
         self._source = source
@@ -101,6 +103,7 @@ class Publisher:
         self._reading = runtime.reading
         self._look_up = look_up
         self._claims = claims
+        self._validators = validators
         self._moved = Moved(claims, runtime.partition, store, self._registry, blocking) if claims else None
         self._unpublished: set[AssetId] | None = None
         self._differs_from = 0
@@ -319,7 +322,7 @@ class Publisher:
             consulted.answers,
             consulted.conflicts,
         )
-        judgement = judge(proposal)
+        judgement = judge(proposal, self._validators)
         diagnostics = (*consulted.diagnostics, *judgement.diagnostics)
         if errors(diagnostics):
             ended = _end(consulted, Publication.REFUSED, *diagnostics)

@@ -12,7 +12,7 @@ from typing import Annotated, Protocol
 
 import msgspec
 
-from lehr.base.diagnostics import Diagnostic, Severity
+from lehr.base.diagnostics import Diagnostic, Position, Severity
 from lehr.base.errors import LehrError
 from lehr.model.asset import Asset, AssetId, Partition
 from lehr.model.incarnation import Acknowledgement, AssetChange
@@ -202,12 +202,20 @@ class Proposal(Protocol):
         """Every asset that was added, changed or removed."""
         ...
 
+    def asset(self, id: AssetId) -> Asset | None:
+        """An asset of the candidate; None when it has none of this id."""
+        ...
+
     def type_of(self, id: AssetId) -> str | None:
         """Type of an asset of the candidate; None when it has none of this id."""
         ...
 
     def mentioned_by(self, id: AssetId) -> Iterable[tuple[Asset, Mention]]:
         """References to `id` in the candidate."""
+        ...
+
+    def place(self, asset: Asset, pointer: str = "") -> Position | None:
+        """Position of the value at `pointer` of the asset's document, as exactly as known."""
         ...
 
     def size_before(self) -> int:

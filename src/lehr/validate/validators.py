@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from lehr.base.diagnostics import Diagnostic
 from lehr.model.incarnation import Acknowledgement
 from lehr.sdk.validator import Scope
+from lehr.sdk.validator import Validator as ProposalValidator
 from lehr.validate.acknowledgements import acknowledge, acknowledgement_is_spent
 from lehr.validate.claims import claimed_elsewhere, claimed_twice, leads_into_protected
 from lehr.validate.databases import database_is_not_asked, unknown_to_database
@@ -100,14 +102,15 @@ VALIDATORS: tuple[Validator, ...] = (
 )
 
 
-def judge(proposal: DeltaProposal) -> Judgement:
-    """Everything that `VALIDATORS` find, with acknowledged errors as warnings."""
-    return Judgement(*acknowledge(proposal, run(VALIDATORS, proposal)))
+def judge(proposal: DeltaProposal, further: Iterable[ProposalValidator] = ()) -> Judgement:
+    """Everything that `VALIDATORS` and those of plugins find, with acknowledged errors as warnings."""
+    of_plugins = (found for find in further for found in find(proposal))
+    return Judgement(*acknowledge(proposal, itertools.chain(run(VALIDATORS, proposal), of_plugins)))
 
 
-def validate(proposal: DeltaProposal) -> list[Diagnostic]:
+def validate(proposal: DeltaProposal, further: Iterable[ProposalValidator] = ()) -> list[Diagnostic]:
     """The diagnostics of `judge`."""
-    return judge(proposal).diagnostics
+    return judge(proposal, further).diagnostics
 
 
 def run(validators: Iterable[Validator], proposal: DeltaProposal) -> Iterator[Diagnostic]:

@@ -4,7 +4,7 @@
 |---|---|
 | `deployment` | nothing: where things are on this machine |
 | `installed` | types, plugins, checks and secrets, with those of installed packages |
-| `terraform`, `provider_types` | the plugin of Terraform providers, whose protocol is an extra; their types |
+| `terraform`, `provider_types` | the plugin of Terraform providers, and checks of intent; their types |
 | `workflows` | the plugin of workflows, whose engines have their libraries in extras |
 | `metrics` | looks at the sources of metrics that the deployment configures |
 | `remote_plugins` | plugins of other processes that the deployment configures |
@@ -55,6 +55,7 @@ from lehr.wiring.stores import (
     registry_of,
     store_place,
 )
+from lehr.wiring.terraform import validators
 
 __all__ = [
     "MEMO_FILE",
@@ -89,5 +90,6 @@ __all__ = [
     "source",
     "store_place",
     "supervised",
+    "validators",
     "workspace_files",
 ]

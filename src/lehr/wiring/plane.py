@@ -13,6 +13,7 @@ from lehr.wiring.remote_plugins import remote_selections
 from lehr.wiring.selection_services import selections
 from lehr.wiring.sources import source
 from lehr.wiring.stores import claims, has_store, open_store
+from lehr.wiring.terraform import validators
 
 if TYPE_CHECKING:
     from lehr.control.mirror_upkeep import Tidying
@@ -60,6 +61,7 @@ def parts(deployment: Deployment, store_address: str | None = None) -> Parts:
         store_reading=Threads("lookups", 2),
         owner=f"{socket.gethostname()}:{deployment.state.resolve()}",
         look_up=look_up(deployment.base),
+        validators=validators(deployment.state),
         claims=claims(deployment, store_address),
         joins=joins,
         retention=Retention(deployment.retain_seconds, deployment.retain)

@@ -2,18 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from lehr.base.blocking import Blocking
     from lehr.base.clock import Clock
+    from lehr.base.diagnostics import Diagnostic
+    from lehr.plugins.terraform.kept_schemas import KeptSchemas
     from lehr.plugins.terraform.launch import Launcher
     from lehr.plugins.terraform.payload import TerraformProvider
     from lehr.plugins.terraform.plugin import TerraformPlugin
     from lehr.plugins.terraform.provider import Provider
     from lehr.sdk.secrets import SecretValue
+    from lehr.sdk.validator import Proposal, Validator
     from lehr.wiring.deployment import Deployment
+
+
+def validators(state: Path) -> tuple[Validator, ...]:
+    """Validators of plugins: the check of Terraform configurations against schemas that are known here.
+
+    Args:
+        state: the folder in which a running Lehr keeps schemas.
+    """
+    schemas = _schemas(state)
+
+    def terraform(proposal: Proposal) -> Iterator[Diagnostic]:
+        from lehr.plugins.terraform.schema_check import does_not_fit
+
+        return does_not_fit(proposal, schemas.known)
+
+    return (terraform,)
+
+
+def _schemas(state: Path) -> KeptSchemas:
+    from lehr.plugins.terraform.kept_schemas import KeptSchemas
+
+    return KeptSchemas(state / "terraform-schemas")
 
 
 def terraform_plugin(deployment: Deployment, clock: Clock) -> TerraformPlugin:
@@ -61,4 +88,5 @@ class _Start:
                 why=f"the extra `lehr[terraform]` is not installed: {error}",
                 fix="pip install 'lehr[terraform]', then start Lehr again",
             ) from error
-        return Launcher(self._deployment.base, self._blocking, self._clock)
+        kept = _schemas(self._deployment.state)
+        return Launcher(self._deployment.base, self._blocking, self._clock, kept)

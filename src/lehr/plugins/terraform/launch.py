@@ -11,6 +11,7 @@ from lehr.base.errors import LehrError, StalledError
 from lehr.base.log import Log
 from lehr.plugins.plugin_process import PluginProcesses, Program
 from lehr.plugins.terraform.errors import Meaning, described, error_of_look, errors, meaning
+from lehr.plugins.terraform.kept_schemas import KeptSchemas
 from lehr.plugins.terraform.payload import TerraformProvider
 from lehr.plugins.terraform.placeholders import filled
 from lehr.plugins.terraform.provider import Provider, ProviderError, ProviderSchema, Value
@@ -26,12 +27,17 @@ class Launcher:
 
     Args:
         base: the folder that relative paths of programs start from.
-        blocking: reads programs for their digest.
+        blocking: reads programs for their digest, and keeps schemas.
+        kept: gets the schemas of each provider.
     """
 
-    def __init__(self, base: Path, blocking: Blocking, clock: Clock) -> None:
+    def __init__(self, base: Path, blocking: Blocking, clock: Clock, kept: KeptSchemas | None = None) -> None:
+        async def keep(sha256: str, version: int, answer: bytes) -> None:
+            if kept is not None:
+                await blocking.run(kept.keep, sha256, version, answer)
+
         self._base = base
-        self._providers = Providers(PluginProcesses(blocking, clock))
+        self._providers = Providers(PluginProcesses(blocking, clock), keep)
         self._log = Log()
 
     async def start(self, payload: TerraformProvider, secrets: Mapping[str, SecretValue]) -> Provider:

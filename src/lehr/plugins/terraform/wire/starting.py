@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from lehr.base.errors import StalledError, TransientError
 from lehr.plugins.handshake import Handshake
@@ -31,10 +31,18 @@ _CHATTER = ("[TRACE]", "[DEBUG]")
 _PROGRAM = re.compile(r"terraform-provider-([A-Za-z0-9-]+)")
 
 
-class Providers:
-    """Starts providers, each in a process of its own."""
+Keep = Callable[[str, int, bytes], Awaitable[None]]
 
-    def __init__(self, processes: PluginProcesses) -> None:
+
+class Providers:
+    """Starts providers, each in a process of its own.
+
+    Args:
+        keep: keeps the schemas of a program with this SHA-256: version of the protocol, and answer.
+    """
+
+    def __init__(self, processes: PluginProcesses, keep: Keep | None = None) -> None:
+        self._keep = keep
         self._processes = processes
         self._schemas: dict[str, ProviderSchema] = {}
 
@@ -78,14 +86,16 @@ class Providers:
             await process.stop(_GRACE)
 
         try:
-            schema = await self._schema(connection, program.sha256, seconds)
+            schema = await self._schema(connection, process.version, program.sha256, seconds)
         except BaseException:
             await connection.close()
             await process.stop()
             raise
         return WireProvider(connection, schema, end, seconds=seconds)
 
-    async def _schema(self, connection: Connection, sha256: str, seconds: float) -> ProviderSchema:
+    async def _schema(
+        self, connection: Connection, version: int, sha256: str, seconds: float
+    ) -> ProviderSchema:
         if known := self._schemas.get(sha256):
             return known
         try:
@@ -93,6 +103,8 @@ class Providers:
         except ProviderGoneError as error:
             raise TransientError("the provider has no schemas", code="TFW101", why=str(error)) from error
         schema = _understood(answer)
+        if sha256 and self._keep is not None:
+            await self._keep(sha256, version, answer.SerializeToString())
         if sha256 and answer.server_capabilities.get_provider_schema_optional:
             self._schemas[sha256] = schema
         return schema
