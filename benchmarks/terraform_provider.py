@@ -322,14 +322,15 @@ class Turns(NamedTuple):
     Attributes:
         per_second: turns.
         processor: seconds for a turn, of Lehr and the provider.
-        memory: MiB of the provider, configured, after some turns. The file of its program, which is
-            mapped, is a part of them.
+        memory: MiB of the provider, configured, after some turns.
+        own: MiB of these without its program's file, which is mapped, and can be dropped at any time.
         growth: share by which that has grown during all turns.
     """
 
     per_second: float
     processor: float
     memory: float
+    own: float
     growth: float
 
 
@@ -359,10 +360,11 @@ async def looks() -> Turns:
 
             await each(look, 10 * AT_ONCE)
             pid = child(program.name)
-            at, memory, started = time.process_time() + spent(pid), resident(pid), time.monotonic()
+            at, memory, own = time.process_time() + spent(pid), memory_of(pid), memory_of(pid, "RssAnon")
+            started = time.monotonic()
             await each(look, TURNS)
             took, used = time.monotonic() - started, time.process_time() + spent(pid) - at
-            return Turns(TURNS / took, used / TURNS, memory, resident(pid) / memory - 1)
+            return Turns(TURNS / took, used / TURNS, memory, own, memory_of(pid) / memory - 1)
         finally:
             await plugin.close()
 
@@ -389,11 +391,9 @@ def child(name: str) -> int:
     raise AssertionError(f"no process has {name}")
 
 
-def resident(pid: int) -> float:
+def memory_of(pid: int, kind: str = "VmRSS") -> float:
     """MiB of memory that a process has."""
-    [line] = [
-        line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("VmRSS")
-    ]
+    [line] = [line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith(kind)]
     return int(line.split()[1]) / 1024
 
 
@@ -439,6 +439,7 @@ def main() -> None:
     figures.report("turns of one provider whose API answers at once", found.per_second, "turns/s", TURNS)
     figures.report("processor for a turn", 1000 * found.processor, "ms", TURNS)
     figures.report("memory of the provider", found.memory, "MiB", TURNS)
+    figures.report("of these, without its program's file", found.own, "MiB", TURNS)
     figures.report("growth of that memory over all turns", 100 * found.growth, "%", TURNS)
 
 

@@ -18,7 +18,7 @@ from lehr.model.operation import Outcome, Progress, Result
 from lehr.model.secret import Secret
 from lehr.plugins.terraform.handle import parse
 from lehr.plugins.terraform.plugin import TerraformPlugin
-from lehr.plugins.terraform.provider import ProviderGoneError, Schema
+from lehr.plugins.terraform.provider import Block, ProviderGoneError, Schema
 from lehr.testing.plugins import push_of, target_of
 from tests.terraform.assets import (
     IDENTITY,
@@ -33,7 +33,7 @@ from tests.terraform.assets import (
     reader,
     resource,
 )
-from tests.terraform.cloud import Cloud, failure
+from tests.terraform.cloud import ID, SCHEMA, TAGS, Cloud, failure, text
 
 QUEUE = ("cloud_queue", "https://queue.example/4711/orders")
 
@@ -296,6 +296,26 @@ def test_what_has_no_tag_yet_is_looked_for_before_it_is_created_again() -> None:
         with pytest.raises(TransientError, match="not known whether"):
             await loop.diff()
         assert loop.lost  # it is named until there is an answer
+
+    asyncio.run(run())
+
+
+def test_a_data_source_that_needs_more_than_tags_does_not_show_that_nothing_was_created(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    needs_more = Block(attributes=(ID, TAGS, text("range", required=True)))
+    monkeypatch.setitem(SCHEMA.data_sources, "cloud_network", Schema(0, needs_more))
+    cloud = Cloud()
+
+    async def run() -> None:
+        loop = Loop(cloud, network(1))
+        cloud.after = fails("apply", ProviderGoneError("killed"))
+        assert (await loop.push()).result is Result.UNKNOWN
+        cloud.after = None
+        loop.restart()
+        with pytest.raises(StalledError, match="may have created"):
+            await loop.diff()
+        assert cloud.made == 1
 
     asyncio.run(run())
 
