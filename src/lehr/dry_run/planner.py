@@ -177,7 +177,7 @@ class Planner:
         self._missing: dict[AssetId, RecordingReader] = {}
         self._memories = memories
         left = recovered(runtime) if recovery is None else recovery
-        self._neighbours.unwatched.update(left.unwatched)
+        self._neighbours.continue_from(left)
         for item in left.assets:
             self._add(item)
 

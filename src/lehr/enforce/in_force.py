@@ -126,7 +126,7 @@ class InForce:
         self._lookups.advance(0, newest.sequence, ())
         # Read everything before changing anything: after a failure, all of it is read again.
         self._turns.governance = governance
-        self._neighbours.unwatched.update(recovered.unwatched)
+        self._neighbours.continue_from(recovered)
         async for item in in_parts(recovered.assets, runtime.clock):
             slot = self._add(item.id, item.type, item.digest)
             slot.state, slot.successor, slot.damage = item.state, item.successor, item.damage

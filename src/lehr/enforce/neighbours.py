@@ -13,6 +13,7 @@ from lehr.enforce.intent_readers import RecordingReader
 from lehr.enforce.lane import Lane
 from lehr.enforce.lookups import Lookups
 from lehr.enforce.output_reads import Observed
+from lehr.enforce.recovery import Recovery
 from lehr.enforce.slot import Slot
 from lehr.enforce.state import Diffed, DiffFailed, State
 from lehr.model.addons import TURNDOWN
@@ -48,6 +49,7 @@ class Neighbours:
             memory: they are for `Lookups.run`.
         unwatched: handles and outputs of assets that intent has let go, for those held at content that
             depends on them or reads them.
+        orphans: of these, the ones that stay in production, because no turndown has removed them.
     """
 
     def __init__(
@@ -64,14 +66,25 @@ class Neighbours:
         self._slots = slots
         self._lanes = lanes
         self.unwatched: dict[AssetId, State] = {}
+        self.orphans: set[AssetId] = set()
+
+    def continue_from(self, recovery: Recovery) -> None:
+        """Know what the previous process knew of the assets that are no longer enforced."""
+        self.unwatched.update(recovery.unwatched)
+        self.orphans |= recovery.orphans
 
     def let_go(self, slot: Slot) -> None:
         """The asset of `slot` is no longer enforced."""
+        id, ledger = slot.key.id, slot.state.ledger
         left = State(handle=slot.state.handle, outputs=slot.state.outputs)
         if left == State():
-            self.unwatched.pop(slot.key.id, None)
+            self.unwatched.pop(id, None)
         else:
-            self.unwatched[slot.key.id] = left
+            self.unwatched[id] = left
+        if ledger is not None and ledger.goal is Goal.ABSENT:
+            self.orphans.discard(id)
+        else:
+            self.orphans.add(id)
 
     def asset(self, id: AssetId, sequence: int) -> Asset | None:
         """An asset as `sequence` has it."""
@@ -245,8 +258,8 @@ class Neighbours:
         if TURNDOWN not in addon_names(asset) or self.registry.inert(asset.type):
             return Goal.PRESENT
         slot = self._slots.get(asset.id)
-        if slot is None:
-            return Goal.ABSENT  # it has left, and intent has let go of it since
+        if slot is None:  # it has left: by its turndown, or later, when intent wanted it again and let it go
+            return Goal.PRESENT if asset.id in self.orphans else Goal.ABSENT
         return Goal.PRESENT if slot.state.ledger is None else slot.state.ledger.goal
 
     def referrers(self, id: AssetId, sequence: int, holds_over: HoldsOver = no_holds) -> list[Referrer]:

@@ -18,7 +18,8 @@ from lehr.base.digest import Digest
 from lehr.enforce.state import State
 from lehr.model.asset import AssetId, AssetKey, Partition
 from lehr.model.damage import DamagedError
-from lehr.model.decision import LEFT
+from lehr.model.decision import LEFT, Status
+from lehr.model.diff import Goal
 from lehr.model.handle import Handle
 from lehr.model.operation import LedgerEntry, Operation
 from lehr.model.outputs import Outputs
@@ -49,10 +50,12 @@ class Recovery(NamedTuple):
     Attributes:
         assets: every asset of the newest incarnation, and those departed ones on which work is left.
         unwatched: handles and outputs of all other assets.
+        orphans: the other assets that stay in production.
     """
 
     assets: list[Recovered]
     unwatched: dict[AssetId, State]
+    orphans: set[AssetId]
 
 
 def recover(intent: StoredIntent, records: Records, registry: Registry, partition: Partition) -> Recovery:
@@ -62,15 +65,7 @@ def recover(intent: StoredIntent, records: Records, registry: Registry, partitio
         for head in intent.heads(partition)
         if not registry.inert(head.type)
     }
-    for standing in records.standings(partition):
-        item = found.get(standing.asset)
-        if item is None and standing.condition.status not in LEFT:
-            # It has left intent, but not yet production or our care, as far as was found.
-            item = _departed(intent, registry, AssetKey(partition, standing.asset))
-        if item is not None:
-            key = Digest(sys.intern(standing.key))
-            item.state = State(condition_key=key, next_at=standing.condition.next_at)
-            found[item.id] = item
+    orphans = _recover_conditions(found, intent, records, registry, partition)
     for operation in records.open_operations(partition):
         item = found.get(operation.asset) or _departed(intent, registry, operation.key)
         if item is not None and item.type not in ("", operation.type) and item.digest is not None:
@@ -85,13 +80,38 @@ def recover(intent: StoredIntent, records: Records, registry: Registry, partitio
     for entry in records.ledgers(partition):
         if (item := found.get(entry.asset)) is not None:
             item.state = replace(item.state, ledger=_sharing(entry, partition, item))
+        elif entry.goal is Goal.ABSENT:
+            orphans.discard(entry.asset)  # it was removed before, and never made again
     unwatched = _recover_handles_and_outputs(found, records, partition)
     for damaged in records.damaged_operations(partition):
         for id in damaged.assets:
             item = found.get(id) or _departed(intent, registry, AssetKey(partition, id))
             if item is not None:
                 found[id] = replace(item, damage=damaged.error)
-    return Recovery(list(found.values()), unwatched)
+    return Recovery(list(found.values()), unwatched, orphans)
+
+
+def _recover_conditions(
+    found: dict[AssetId, Recovered],
+    intent: StoredIntent,
+    records: Records,
+    registry: Registry,
+    partition: Partition,
+) -> set[AssetId]:
+    """Give each asset its condition, and add departed ones on which work is left. Returns the orphans."""
+    orphans: set[AssetId] = set()
+    for standing in records.standings(partition):
+        item, status = found.get(standing.asset), standing.condition.status
+        if item is None and status is Status.ORPHANED:
+            orphans.add(standing.asset)
+        if item is None and status not in LEFT:
+            # It has left intent, but not yet production or our care, as far as was found.
+            item = _departed(intent, registry, AssetKey(partition, standing.asset))
+        if item is not None:
+            key = Digest(sys.intern(standing.key))
+            item.state = State(condition_key=key, next_at=standing.condition.next_at)
+            found[item.id] = item
+    return orphans
 
 
 def _sharing(entry: LedgerEntry, partition: Partition, item: Recovered) -> LedgerEntry:
