@@ -24,7 +24,7 @@ from lehr.plugins.terraform.payload import (
     TerraformProvider,
     TerraformResource,
 )
-from lehr.plugins.terraform.provider import UNKNOWN, Path, ProviderSchema, Schema
+from lehr.plugins.terraform.provider import UNKNOWN, Path, ProviderGoneError, ProviderSchema, Schema
 from lehr.plugins.terraform.values.configured import configured
 from lehr.sdk.validator import Proposal
 
@@ -78,8 +78,12 @@ def _problems(
             at=proposal.place(asset, "/payload/type"),
         )
         return
+    try:
+        block = types[payload.type].block
+    except ProviderGoneError:  # kept schemas are read when they are looked up
+        return
     named = dict.fromkeys([*payload.references, *payload.secrets], UNKNOWN)
-    _value, found = configured(types[payload.type].block, placeholders.filled(payload.config, named))
+    _value, found = configured(block, placeholders.filled(payload.config, named))
     for problem in errors(found):
         place = "/".join(map(str, ("config", *problem.path)))
         yield Diagnostic(

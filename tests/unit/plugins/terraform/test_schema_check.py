@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from lehr.base.diagnostics import Diagnostic
 from lehr.model.asset import Asset, AssetId, Partition, make_asset
@@ -21,7 +22,7 @@ from lehr.plugins.terraform.payload import (
     TerraformProvider,
     TerraformResource,
 )
-from lehr.plugins.terraform.provider import ProviderSchema
+from lehr.plugins.terraform.provider import ProviderGoneError, ProviderSchema, Schema
 from lehr.plugins.terraform.schema_check import does_not_fit
 from lehr.sdk.validator import Limits
 from lehr.validate import DeltaProposal, MappingPredecessor
@@ -100,6 +101,19 @@ def test_data_sources_are_checked_against_theirs() -> None:
 def test_nothing_is_reported_where_the_schema_is_not_known() -> None:
     assert found([OTHER_PROVIDER, queue(dealy=3)]) == []
     assert found([queue(dealy=3)]) == []
+
+
+def test_a_schema_that_cannot_be_read_prevents_no_publication() -> None:
+    class Damaged(dict[str, Schema]):
+        def __getitem__(self, name: str) -> Schema:
+            raise ProviderGoneError("damaged")
+
+    schema = replace(SCHEMA, resources=Damaged(SCHEMA.resources))
+    change = AssetChange(ID, None, queue(dealy=3))
+    predecessor = MappingPredecessor({PROVIDER.id: PROVIDER}, REGISTRY)
+    proposal = DeltaProposal(Partition("test"), REGISTRY, Limits(), [change], predecessor)
+    assert len([*does_not_fit(proposal, lambda _sha256: SCHEMA)]) == 1
+    assert [*does_not_fit(proposal, lambda _sha256: schema)] == []
 
 
 def test_another_version_of_a_provider_is_checked_with_all_its_resources() -> None:
