@@ -77,7 +77,7 @@ class Enforced:
             Inline(),
             secrets=SECRETS,
             secrets_in=secrets_in,
-            settle_seconds=5.0,
+            settle_seconds=30.0,
             visible_seconds=0.0,
             linger_seconds=0.0,
         )
