@@ -1,4 +1,4 @@
-"""What is in force (the newest incarnation, controls, releases), and the assets that its changes wake."""
+"""The newest incarnation, controls and releases in force, and the assets that their changes wake."""
 
 from __future__ import annotations
 
