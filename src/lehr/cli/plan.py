@@ -171,7 +171,7 @@ async def _planner_with(
         plugins = wiring.plugins(deployment)
         try:
             await wiring.described(plugins)
-            yield Planner(runtime, candidate, plugins, wiring.checks())
+            yield Planner(runtime, candidate, plugins, wiring.checks(plugins))
         finally:
             await ending
             await looks.close()

@@ -52,7 +52,7 @@ async def dry_turns(reading: Reading, deployment: Deployment) -> AsyncIterator[D
             opened.push_async_callback(_close, plugin.close)
         await described(found)
         runtime = Runtime(partition, store, registry, clock, Chance(), Inline(), None, metrics)
-        yield DryTurns(reading, runtime, found, checks(), rollouts)
+        yield DryTurns(reading, runtime, found, checks(found), rollouts)
 
 
 async def _close(close: Callable[[], Awaitable[object]]) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from lehr.wiring.deployment import Deployment
-from lehr.wiring.remote_plugins import remote_plugins
+from lehr.wiring.remote_plugins import remote_checks, remote_plugins
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -158,11 +158,15 @@ def shutdown(state: Path) -> Shutdown:
     return Shutdown(state.resolve() / "supervisor")
 
 
-def checks() -> list[CheckPlugin]:
+def checks(plugins: Collection[AssetPlugin] = ()) -> list[CheckPlugin]:
     """Every check, in the order in which verdicts are shown.
 
+    Args:
+        plugins: those of the same program: plugins in other processes may answer checks.
+
     Raises:
-        StalledError: an installed one cannot be used. Without it, pushes that it would hold back might start.
+        StalledError: an installed one cannot be used, or two have the same name. Without it,
+            pushes that it would hold back might start.
     """
     from lehr.checks import CHECKS
     from lehr.sdk.check import CheckPlugin
@@ -174,7 +178,7 @@ def checks() -> list[CheckPlugin]:
             if not isinstance(check, CheckPlugin):
                 raise TypeError(f"it returned a {type(check).__name__}, not a CheckPlugin")
             known.append(check)
-    return known
+    return [*known, *remote_checks(plugins, known)]
 
 
 def calendars(registry: Registry, governing: Mapping[str, Sequence[Asset]]) -> Sequence[PushTimes]:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from lehr.plugins.remote.opening import Start
     from lehr.plugins.remote.plugin import RemotePlugin
     from lehr.plugins.remote.records import PluginFiles
+    from lehr.sdk.check import CheckPlugin
     from lehr.sdk.plugin import AssetPlugin
     from lehr.sdk.secrets import Secrets
     from lehr.sdk.target_selection import SelectionService
@@ -94,6 +95,37 @@ def remote_selections(plugins: Collection[AssetPlugin]) -> dict[str, SelectionSe
     return {name: service for plugin in remote for name, service in plugin.selections.items()}
 
 
+def remote_checks(plugins: Collection[AssetPlugin], known: Collection[CheckPlugin]) -> list[CheckPlugin]:
+    """The checks that plugins of other processes answer, in the order of the file.
+
+    Args:
+        known: checks of this process.
+
+    Raises:
+        StalledError: one has the name of another check.
+    """
+    import sys
+
+    if "lehr.plugins.remote.plugin" not in sys.modules:
+        return []
+    from lehr.base.errors import StalledError
+    from lehr.plugins.remote.plugin import RemotePlugin
+
+    taken = {check.name for check in known}
+    found: list[CheckPlugin] = []
+    for plugin in plugins:
+        checks = plugin.checks if isinstance(plugin, RemotePlugin) else {}
+        if names := sorted(taken.intersection(checks)):
+            raise StalledError(
+                f"the plugin {plugin.name} cannot answer the check {', '.join(names)}",
+                code="WIR125",
+                why="a check of this installation has that name",
+                fix="remove it from `checks`, or give it another name",
+            )
+        found.extend(checks.values())
+    return found
+
+
 def read_plugins(file: Path) -> PluginConfiguration:
     """The plugins that a file configures.
 
@@ -139,7 +171,7 @@ def _plugin(deployment: Deployment, name: str, definition: PluginDefinition) -> 
         files.description(),
         Kept(files, PluginRecord(name=name, types=definition.types, address=definition.address), clock),
     )
-    return RemotePlugin(connection, definition.types, clock, read, definition.selections)
+    return RemotePlugin(connection, definition.types, clock, read, definition.selections, definition.checks)
 
 
 def _opener(
@@ -193,11 +225,12 @@ def _accept(name: str, definition: PluginDefinition, description: m.DescribeResp
     """Refuse a plugin that lacks a type that is assigned to it."""
     from lehr.base.errors import StalledError
 
-    described = [*(item.name for item in description.types), *description.selections]
+    types = [item.name for item in description.types]
+    described = [*types, *description.selections, *description.checks]
     if missing := sorted(set(definition.serves).difference(described)):
         raise StalledError(
             f"the plugin {name} does not serve {', '.join(missing)}",
             code="WIR124",
             why=f"it serves {', '.join(described) or 'nothing'}",
-            fix="correct `types` or `selections` in the file of plugins, or update the plugin",
+            fix="correct `types`, `selections` or `checks` in the file of plugins, or update the plugin",
         )

@@ -39,6 +39,11 @@ type PluginClient interface {
 	Watch(ctx context.Context, in *WatchRequest, opts ...grpc.CallOption) (Plugin_WatchClient, error)
 	// Drafts of assets for what production already holds.
 	Discover(ctx context.Context, in *DiscoverRequest, opts ...grpc.CallOption) (Plugin_DiscoverClient, error)
+	// Whether a push may start now. Asked before each push of any asset in the partition, so a check that cannot answer
+	// holds all of them back. Read-only; called twice with nothing changed, the answer is the same. A plugin that needs
+	// to know more answers with questions, and the call is made again with the answers to all of them: at most a hundred
+	// times, and for at most ten seconds altogether.
+	Check(ctx context.Context, in *CheckRequest, opts ...grpc.CallOption) (*CheckResponse, error)
 	// Which units of a rollout get new content next.
 	Select(ctx context.Context, in *SelectRequest, opts ...grpc.CallOption) (*SelectResponse, error)
 }
@@ -215,6 +220,15 @@ func (x *pluginDiscoverClient) Recv() (*DiscoverResponse, error) {
 	return m, nil
 }
 
+func (c *pluginClient) Check(ctx context.Context, in *CheckRequest, opts ...grpc.CallOption) (*CheckResponse, error) {
+	out := new(CheckResponse)
+	err := c.cc.Invoke(ctx, "/lehr.plugin.v1.Plugin/Check", in, out, opts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *pluginClient) Select(ctx context.Context, in *SelectRequest, opts ...grpc.CallOption) (*SelectResponse, error) {
 	out := new(SelectResponse)
 	err := c.cc.Invoke(ctx, "/lehr.plugin.v1.Plugin/Select", in, out, opts...)
@@ -250,6 +264,11 @@ type PluginServer interface {
 	Watch(*WatchRequest, Plugin_WatchServer) error
 	// Drafts of assets for what production already holds.
 	Discover(*DiscoverRequest, Plugin_DiscoverServer) error
+	// Whether a push may start now. Asked before each push of any asset in the partition, so a check that cannot answer
+	// holds all of them back. Read-only; called twice with nothing changed, the answer is the same. A plugin that needs
+	// to know more answers with questions, and the call is made again with the answers to all of them: at most a hundred
+	// times, and for at most ten seconds altogether.
+	Check(context.Context, *CheckRequest) (*CheckResponse, error)
 	// Which units of a rollout get new content next.
 	Select(context.Context, *SelectRequest) (*SelectResponse, error)
 	mustEmbedUnimplementedPluginServer()
@@ -282,6 +301,9 @@ func (UnimplementedPluginServer) Watch(*WatchRequest, Plugin_WatchServer) error 
 }
 func (UnimplementedPluginServer) Discover(*DiscoverRequest, Plugin_DiscoverServer) error {
 	return status.Errorf(codes.Unimplemented, "method Discover not implemented")
+}
+func (UnimplementedPluginServer) Check(context.Context, *CheckRequest) (*CheckResponse, error) {
+	return nil, status.Errorf(codes.Unimplemented, "method Check not implemented")
 }
 func (UnimplementedPluginServer) Select(context.Context, *SelectRequest) (*SelectResponse, error) {
 	return nil, status.Errorf(codes.Unimplemented, "method Select not implemented")
@@ -455,6 +477,24 @@ func (x *pluginDiscoverServer) Send(m *DiscoverResponse) error {
 	return x.ServerStream.SendMsg(m)
 }
 
+func _Plugin_Check_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(CheckRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(PluginServer).Check(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: "/lehr.plugin.v1.Plugin/Check",
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(PluginServer).Check(ctx, req.(*CheckRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Plugin_Select_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(SelectRequest)
 	if err := dec(in); err != nil {
@@ -492,6 +532,10 @@ var _Plugin_serviceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Status",
 			Handler:    _Plugin_Status_Handler,
+		},
+		{
+			MethodName: "Check",
+			Handler:    _Plugin_Check_Handler,
 		},
 		{
 			MethodName: "Select",

@@ -12,9 +12,12 @@ Python: in, an asset plugin; out, a program.
     connection.py     opens again what was lost or replaced
     intent.py         the intent that a call carries
     asking.py         diffs, one by one or many together
+    check_wire.py     pushes, questions and verdicts of checks as messages, and back: pure
+    check.py          the check
     plugin.py         the asset plugin
     records.py        what `lehr plugin list` and `logs` show
     given.py          the intent of a call, for a plugin in Python
+    given_check.py    the facts of a check, likewise
     service.py        answers calls by a plugin in Python
     server.py         the program of a plugin in Python
 

@@ -48,6 +48,7 @@ CANCEL = Method("Cancel", m.CancelResponse)
 STATUS = Method("Status", m.StatusResponse)
 WATCH = Method("Watch", m.WatchResponse)
 DISCOVER = Method("Discover", m.DiscoverResponse)
+CHECK = Method("Check", m.CheckResponse)
 SELECT = Method("Select", m.SelectResponse)
 
 

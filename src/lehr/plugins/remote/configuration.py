@@ -38,6 +38,7 @@ class PluginDefinition(msgspec.Struct, frozen=True, forbid_unknown_fields=True, 
     Attributes:
         types: types of assets that it serves; it may not serve others.
         selections: target selections that it answers, by the names that policies use.
+        checks: checks that it answers.
         command: program and arguments; Lehr starts it, and again when it has ended.
         sha256: digest that the program's file must have.
         directory: where the program runs; relative paths are relative to the base directory.
@@ -48,6 +49,7 @@ class PluginDefinition(msgspec.Struct, frozen=True, forbid_unknown_fields=True, 
 
     types: tuple[str, ...] = ()
     selections: tuple[str, ...] = ()
+    checks: tuple[str, ...] = ()
     command: tuple[str, ...] = ()
     sha256: str = ""
     directory: str = "."
@@ -57,8 +59,8 @@ class PluginDefinition(msgspec.Struct, frozen=True, forbid_unknown_fields=True, 
 
     @property
     def serves(self) -> tuple[str, ...]:
-        """Types and selections."""
-        return (*self.types, *self.selections)
+        """Types, selections and checks."""
+        return (*self.types, *self.selections, *self.checks)
 
     def __post_init__(self) -> None:
         if problems := list(_problems(self)):
@@ -81,7 +83,10 @@ class PluginConfiguration(msgspec.Struct, frozen=True, forbid_unknown_fields=Tru
 
 def _problems(plugin: PluginDefinition) -> Iterator[str]:
     if not plugin.serves:
-        yield "`types` or `selections` must be given"
+        yield "`types`, `selections` or `checks` must be given"
+    for name in plugin.checks:
+        if not _NAME.fullmatch(name):
+            yield f"{name!r} is not the name of a check: use lower-case letters, digits and inner hyphens"
     if bool(plugin.command) == bool(plugin.address):
         yield "exactly one of `command` and `address` must be given"
     if plugin.sha256 and not _DIGEST.fullmatch(plugin.sha256):

@@ -19,7 +19,7 @@ from lehr.plugins.plugin_process import PluginProcess
 from lehr.plugins.remote import messages as m
 from lehr.plugins.remote.channel import DESCRIBE, Channel, LostError, Method, SilentError
 from lehr.plugins.remote.wire import error_of
-from lehr.sdk.secrets import SecretValue
+from lehr.sdk.secrets import Hidden, SecretValue
 
 _DESCRIBE_SECONDS = 10.0
 _HEALTH_SECONDS = 5.0
@@ -206,6 +206,10 @@ class Connection:
                 return await opened.channel.call(method, request, seconds)
         except TransientError as error:
             raise await self._explained(opened, error) from None
+
+    def hidden_in(self, opened: Opened) -> Hidden:
+        """Hides the secrets that a plugin has been given."""
+        return Hidden(self._secrets.values()) if opened.process is None else opened.process.hidden
 
     async def all_ready(self) -> list[Opened]:
         """The current plugin, and those before it that may still change production.

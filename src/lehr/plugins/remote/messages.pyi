@@ -38,20 +38,22 @@ class DescribeRequest(_message.Message):
     def __init__(self, host_version: _Optional[str] = ...) -> None: ...
 
 class DescribeResponse(_message.Message):
-    __slots__ = ("name", "version", "types", "traits", "selections", "trouble")
+    __slots__ = ("name", "version", "types", "traits", "checks", "selections", "trouble")
     NAME_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     TYPES_FIELD_NUMBER: _ClassVar[int]
     TRAITS_FIELD_NUMBER: _ClassVar[int]
+    CHECKS_FIELD_NUMBER: _ClassVar[int]
     SELECTIONS_FIELD_NUMBER: _ClassVar[int]
     TROUBLE_FIELD_NUMBER: _ClassVar[int]
     name: str
     version: str
     types: _containers.RepeatedCompositeFieldContainer[AssetType]
     traits: Traits
+    checks: _containers.RepeatedScalarFieldContainer[str]
     selections: _containers.RepeatedScalarFieldContainer[str]
     trouble: Trouble
-    def __init__(self, name: _Optional[str] = ..., version: _Optional[str] = ..., types: _Optional[_Iterable[_Union[AssetType, _Mapping]]] = ..., traits: _Optional[_Union[Traits, _Mapping]] = ..., selections: _Optional[_Iterable[str]] = ..., trouble: _Optional[_Union[Trouble, _Mapping]] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., version: _Optional[str] = ..., types: _Optional[_Iterable[_Union[AssetType, _Mapping]]] = ..., traits: _Optional[_Union[Traits, _Mapping]] = ..., checks: _Optional[_Iterable[str]] = ..., selections: _Optional[_Iterable[str]] = ..., trouble: _Optional[_Union[Trouble, _Mapping]] = ...) -> None: ...
 
 class AssetType(_message.Message):
     __slots__ = ("name", "version", "description", "schema", "references", "stable_outputs", "changing_outputs", "secrets")
@@ -130,7 +132,7 @@ class Intent(_message.Message):
     def __init__(self, assets: _Optional[_Iterable[_Union[Asset, _Mapping]]] = ..., outputs: _Optional[_Iterable[_Union[Output, _Mapping]]] = ..., secrets: _Optional[_Iterable[_Union[SecretValue, _Mapping]]] = ...) -> None: ...
 
 class Asset(_message.Message):
-    __slots__ = ("id", "exists", "type", "version", "payload", "addons")
+    __slots__ = ("id", "exists", "type", "version", "payload", "addons", "addon_versions")
     class AddonsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -138,19 +140,28 @@ class Asset(_message.Message):
         key: str
         value: bytes
         def __init__(self, key: _Optional[str] = ..., value: _Optional[bytes] = ...) -> None: ...
+    class AddonVersionsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: int
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
     ID_FIELD_NUMBER: _ClassVar[int]
     EXISTS_FIELD_NUMBER: _ClassVar[int]
     TYPE_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     PAYLOAD_FIELD_NUMBER: _ClassVar[int]
     ADDONS_FIELD_NUMBER: _ClassVar[int]
+    ADDON_VERSIONS_FIELD_NUMBER: _ClassVar[int]
     id: str
     exists: bool
     type: str
     version: int
     payload: bytes
     addons: _containers.ScalarMap[str, bytes]
-    def __init__(self, id: _Optional[str] = ..., exists: _Optional[bool] = ..., type: _Optional[str] = ..., version: _Optional[int] = ..., payload: _Optional[bytes] = ..., addons: _Optional[_Mapping[str, bytes]] = ...) -> None: ...
+    addon_versions: _containers.ScalarMap[str, int]
+    def __init__(self, id: _Optional[str] = ..., exists: _Optional[bool] = ..., type: _Optional[str] = ..., version: _Optional[int] = ..., payload: _Optional[bytes] = ..., addons: _Optional[_Mapping[str, bytes]] = ..., addon_versions: _Optional[_Mapping[str, int]] = ...) -> None: ...
 
 class Output(_message.Message):
     __slots__ = ("id", "path", "value")
@@ -484,6 +495,184 @@ class Found(_message.Message):
     notes: _containers.RepeatedScalarFieldContainer[str]
     obstacle: str
     def __init__(self, id: _Optional[str] = ..., type: _Optional[str] = ..., payload: _Optional[bytes] = ..., notes: _Optional[_Iterable[str]] = ..., obstacle: _Optional[str] = ...) -> None: ...
+
+class CheckRequest(_message.Message):
+    __slots__ = ("check", "mark", "target", "asset", "newest", "difference", "governing", "now", "purpose", "facts")
+    CHECK_FIELD_NUMBER: _ClassVar[int]
+    MARK_FIELD_NUMBER: _ClassVar[int]
+    TARGET_FIELD_NUMBER: _ClassVar[int]
+    ASSET_FIELD_NUMBER: _ClassVar[int]
+    NEWEST_FIELD_NUMBER: _ClassVar[int]
+    DIFFERENCE_FIELD_NUMBER: _ClassVar[int]
+    GOVERNING_FIELD_NUMBER: _ClassVar[int]
+    NOW_FIELD_NUMBER: _ClassVar[int]
+    PURPOSE_FIELD_NUMBER: _ClassVar[int]
+    FACTS_FIELD_NUMBER: _ClassVar[int]
+    check: str
+    mark: bytes
+    target: Target
+    asset: Asset
+    newest: Asset
+    difference: Difference
+    governing: int
+    now: float
+    purpose: str
+    facts: _containers.RepeatedCompositeFieldContainer[CheckFact]
+    def __init__(self, check: _Optional[str] = ..., mark: _Optional[bytes] = ..., target: _Optional[_Union[Target, _Mapping]] = ..., asset: _Optional[_Union[Asset, _Mapping]] = ..., newest: _Optional[_Union[Asset, _Mapping]] = ..., difference: _Optional[_Union[Difference, _Mapping]] = ..., governing: _Optional[int] = ..., now: _Optional[float] = ..., purpose: _Optional[str] = ..., facts: _Optional[_Iterable[_Union[CheckFact, _Mapping]]] = ...) -> None: ...
+
+class CheckResponse(_message.Message):
+    __slots__ = ("mark", "verdicts", "need", "trouble")
+    MARK_FIELD_NUMBER: _ClassVar[int]
+    VERDICTS_FIELD_NUMBER: _ClassVar[int]
+    NEED_FIELD_NUMBER: _ClassVar[int]
+    TROUBLE_FIELD_NUMBER: _ClassVar[int]
+    mark: bytes
+    verdicts: Verdicts
+    need: CheckQuestions
+    trouble: Trouble
+    def __init__(self, mark: _Optional[bytes] = ..., verdicts: _Optional[_Union[Verdicts, _Mapping]] = ..., need: _Optional[_Union[CheckQuestions, _Mapping]] = ..., trouble: _Optional[_Union[Trouble, _Mapping]] = ...) -> None: ...
+
+class Verdicts(_message.Message):
+    __slots__ = ("verdicts",)
+    VERDICTS_FIELD_NUMBER: _ClassVar[int]
+    verdicts: _containers.RepeatedCompositeFieldContainer[Verdict]
+    def __init__(self, verdicts: _Optional[_Iterable[_Union[Verdict, _Mapping]]] = ...) -> None: ...
+
+class Verdict(_message.Message):
+    __slots__ = ("check", "decision", "reason", "message", "unblock", "until", "wait_for", "reservations", "overridden", "readings")
+    class Decision(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = ()
+        DECISION_UNSPECIFIED: _ClassVar[Verdict.Decision]
+        DECISION_ALLOW: _ClassVar[Verdict.Decision]
+        DECISION_WAIT: _ClassVar[Verdict.Decision]
+    DECISION_UNSPECIFIED: Verdict.Decision
+    DECISION_ALLOW: Verdict.Decision
+    DECISION_WAIT: Verdict.Decision
+    CHECK_FIELD_NUMBER: _ClassVar[int]
+    DECISION_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    UNBLOCK_FIELD_NUMBER: _ClassVar[int]
+    UNTIL_FIELD_NUMBER: _ClassVar[int]
+    WAIT_FOR_FIELD_NUMBER: _ClassVar[int]
+    RESERVATIONS_FIELD_NUMBER: _ClassVar[int]
+    OVERRIDDEN_FIELD_NUMBER: _ClassVar[int]
+    READINGS_FIELD_NUMBER: _ClassVar[int]
+    check: str
+    decision: Verdict.Decision
+    reason: str
+    message: str
+    unblock: str
+    until: float
+    wait_for: _containers.RepeatedScalarFieldContainer[str]
+    reservations: _containers.RepeatedCompositeFieldContainer[Reservation]
+    overridden: str
+    readings: _containers.RepeatedScalarFieldContainer[bytes]
+    def __init__(self, check: _Optional[str] = ..., decision: _Optional[_Union[Verdict.Decision, str]] = ..., reason: _Optional[str] = ..., message: _Optional[str] = ..., unblock: _Optional[str] = ..., until: _Optional[float] = ..., wait_for: _Optional[_Iterable[str]] = ..., reservations: _Optional[_Iterable[_Union[Reservation, _Mapping]]] = ..., overridden: _Optional[str] = ..., readings: _Optional[_Iterable[bytes]] = ...) -> None: ...
+
+class Reservation(_message.Message):
+    __slots__ = ("key", "limit", "window", "once")
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    WINDOW_FIELD_NUMBER: _ClassVar[int]
+    ONCE_FIELD_NUMBER: _ClassVar[int]
+    key: str
+    limit: int
+    window: float
+    once: bool
+    def __init__(self, key: _Optional[str] = ..., limit: _Optional[int] = ..., window: _Optional[float] = ..., once: _Optional[bool] = ...) -> None: ...
+
+class CheckQuestions(_message.Message):
+    __slots__ = ("questions",)
+    QUESTIONS_FIELD_NUMBER: _ClassVar[int]
+    questions: _containers.RepeatedCompositeFieldContainer[CheckQuestion]
+    def __init__(self, questions: _Optional[_Iterable[_Union[CheckQuestion, _Mapping]]] = ...) -> None: ...
+
+class CheckQuestion(_message.Message):
+    __slots__ = ("governing", "controls", "usage", "asset", "difference", "referrers", "dependencies", "metric_history")
+    GOVERNING_FIELD_NUMBER: _ClassVar[int]
+    CONTROLS_FIELD_NUMBER: _ClassVar[int]
+    USAGE_FIELD_NUMBER: _ClassVar[int]
+    ASSET_FIELD_NUMBER: _ClassVar[int]
+    DIFFERENCE_FIELD_NUMBER: _ClassVar[int]
+    REFERRERS_FIELD_NUMBER: _ClassVar[int]
+    DEPENDENCIES_FIELD_NUMBER: _ClassVar[int]
+    METRIC_HISTORY_FIELD_NUMBER: _ClassVar[int]
+    governing: str
+    controls: bool
+    usage: Reservation
+    asset: str
+    difference: DiffQuestion
+    referrers: bool
+    dependencies: str
+    metric_history: bytes
+    def __init__(self, governing: _Optional[str] = ..., controls: _Optional[bool] = ..., usage: _Optional[_Union[Reservation, _Mapping]] = ..., asset: _Optional[str] = ..., difference: _Optional[_Union[DiffQuestion, _Mapping]] = ..., referrers: _Optional[bool] = ..., dependencies: _Optional[str] = ..., metric_history: _Optional[bytes] = ...) -> None: ...
+
+class DiffQuestion(_message.Message):
+    __slots__ = ("id", "own", "settled")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    OWN_FIELD_NUMBER: _ClassVar[int]
+    SETTLED_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    own: bool
+    settled: bool
+    def __init__(self, id: _Optional[str] = ..., own: _Optional[bool] = ..., settled: _Optional[bool] = ...) -> None: ...
+
+class CheckFact(_message.Message):
+    __slots__ = ("question", "assets", "controls", "usage", "difference", "referrers", "dependencies", "metric_history", "trouble")
+    QUESTION_FIELD_NUMBER: _ClassVar[int]
+    ASSETS_FIELD_NUMBER: _ClassVar[int]
+    CONTROLS_FIELD_NUMBER: _ClassVar[int]
+    USAGE_FIELD_NUMBER: _ClassVar[int]
+    DIFFERENCE_FIELD_NUMBER: _ClassVar[int]
+    REFERRERS_FIELD_NUMBER: _ClassVar[int]
+    DEPENDENCIES_FIELD_NUMBER: _ClassVar[int]
+    METRIC_HISTORY_FIELD_NUMBER: _ClassVar[int]
+    TROUBLE_FIELD_NUMBER: _ClassVar[int]
+    question: CheckQuestion
+    assets: _containers.RepeatedCompositeFieldContainer[Asset]
+    controls: _containers.RepeatedCompositeFieldContainer[Control]
+    usage: Usage
+    difference: Difference
+    referrers: _containers.RepeatedCompositeFieldContainer[Referrer]
+    dependencies: _containers.RepeatedScalarFieldContainer[str]
+    metric_history: bytes
+    trouble: Trouble
+    def __init__(self, question: _Optional[_Union[CheckQuestion, _Mapping]] = ..., assets: _Optional[_Iterable[_Union[Asset, _Mapping]]] = ..., controls: _Optional[_Iterable[_Union[Control, _Mapping]]] = ..., usage: _Optional[_Union[Usage, _Mapping]] = ..., difference: _Optional[_Union[Difference, _Mapping]] = ..., referrers: _Optional[_Iterable[_Union[Referrer, _Mapping]]] = ..., dependencies: _Optional[_Iterable[str]] = ..., metric_history: _Optional[bytes] = ..., trouble: _Optional[_Union[Trouble, _Mapping]] = ...) -> None: ...
+
+class Control(_message.Message):
+    __slots__ = ("id", "kind", "selects", "reason", "actor", "check", "record")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    SELECTS_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    ACTOR_FIELD_NUMBER: _ClassVar[int]
+    CHECK_FIELD_NUMBER: _ClassVar[int]
+    RECORD_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    kind: str
+    selects: bool
+    reason: str
+    actor: str
+    check: str
+    record: bytes
+    def __init__(self, id: _Optional[str] = ..., kind: _Optional[str] = ..., selects: _Optional[bool] = ..., reason: _Optional[str] = ..., actor: _Optional[str] = ..., check: _Optional[str] = ..., record: _Optional[bytes] = ...) -> None: ...
+
+class Usage(_message.Message):
+    __slots__ = ("count", "until")
+    COUNT_FIELD_NUMBER: _ClassVar[int]
+    UNTIL_FIELD_NUMBER: _ClassVar[int]
+    count: int
+    until: float
+    def __init__(self, count: _Optional[int] = ..., until: _Optional[float] = ...) -> None: ...
+
+class Referrer(_message.Message):
+    __slots__ = ("asset", "mentions")
+    ASSET_FIELD_NUMBER: _ClassVar[int]
+    MENTIONS_FIELD_NUMBER: _ClassVar[int]
+    asset: Asset
+    mentions: bytes
+    def __init__(self, asset: _Optional[_Union[Asset, _Mapping]] = ..., mentions: _Optional[bytes] = ...) -> None: ...
 
 class SelectRequest(_message.Message):
     __slots__ = ("selection", "question")

@@ -18,6 +18,7 @@ from lehr.model.outputs import OutputNames
 from lehr.plugins.remote import messages as m
 from lehr.plugins.remote.asking import AskedDiff, asked, asked_together, blaming
 from lehr.plugins.remote.channel import CANCEL, DISCOVER, PUSH, STATUS, WATCH
+from lehr.plugins.remote.check import RemoteCheck
 from lehr.plugins.remote.connection import Connection, Opened
 from lehr.plugins.remote.intent import CarriedIntent
 from lehr.plugins.remote.selection import RemoteSelection
@@ -62,6 +63,7 @@ class RemotePlugin(AssetPlugin):
     Args:
         types: those that the deployment assigns to it; it may have no others.
         selections: target selections that it answers, likewise.
+        checks: checks that it answers, likewise.
     """
 
     def __init__(
@@ -71,10 +73,12 @@ class RemotePlugin(AssetPlugin):
         clock: Clock,
         secrets: Secrets | None = None,
         selections: Sequence[str] = (),
+        checks: Sequence[str] = (),
     ) -> None:
         self.types = tuple(types)  # type: ignore[misc]
         self.connection = connection
         self.selections = {name: RemoteSelection(name, connection) for name in selections}
+        self.checks = {name: RemoteCheck(name, connection, clock) for name in checks}
         self._clock = clock
         self._secrets = secrets or NoSecrets()
         self._seen: dict[AssetKey, None] = {}  # in order, so that a simulation can be repeated

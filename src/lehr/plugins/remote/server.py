@@ -25,6 +25,7 @@ from lehr.plugins.remote.channel import MOST_BYTES
 from lehr.plugins.remote.given import GivenSecrets
 from lehr.plugins.remote.opening import HANDSHAKE
 from lehr.plugins.remote.service import Served, Service
+from lehr.sdk.check import CheckPlugin
 from lehr.sdk.plugin import AssetPlugin
 from lehr.sdk.secrets import Secrets
 from lehr.sdk.target_selection import TargetSelector
@@ -41,6 +42,7 @@ def serve(
     version: str = "0",
     types: Iterable[AssetType] = (),
     selections: Mapping[str, TargetSelector] = MappingProxyType({}),
+    checks: Iterable[CheckPlugin] = (),
 ) -> None:
     """Serve a plugin until Lehr ends it.
 
@@ -48,7 +50,7 @@ def serve(
 
     Args:
         make: makes the plugin; it reads the secrets that its assets refer to with its argument.
-        types: those whose payloads the plugin reads as classes.
+        types: those whose payloads the plugin, or a check, reads as classes.
     """
     if os.environ.get(HANDSHAKE.cookie_name) != HANDSHAKE.cookie:
         sys.exit(f"{name} is a plugin of Lehr, which starts it: see `lehr plugin --help`")
@@ -58,7 +60,9 @@ def serve(
         )
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(levelname)s %(name)s %(message)s")
     threads = Threads("selections", _MOST_SELECTIONS)
-    asyncio.run(_serve(Served(name, version, make(GivenSecrets()), Registry(types), selections, threads)))
+    by_name = {check.name: check for check in checks}
+    plugin, registry = make(GivenSecrets()), Registry(types)
+    asyncio.run(_serve(Served(name, version, plugin, registry, selections, threads, by_name)))
 
 
 async def _serve(served: Served) -> None:

@@ -20,7 +20,9 @@ from lehr.model.diff import Diff
 from lehr.model.operation import Operation, Outcome, Progress
 from lehr.model.types import Registry
 from lehr.plugins.remote import messages as m
+from lehr.plugins.remote.check_wire import push_of, verdict_message
 from lehr.plugins.remote.given import GivenReader, reading
+from lehr.plugins.remote.given_check import GivenCheckReader
 from lehr.plugins.remote.wire import (
     STATES,
     difference_message,
@@ -31,6 +33,7 @@ from lehr.plugins.remote.wire import (
     traits_message,
     trouble_message,
 )
+from lehr.sdk.check import CheckPlugin
 from lehr.sdk.plugin import AssetPlugin
 from lehr.sdk.target_selection import SelectionQuestion, TargetSelector
 
@@ -51,6 +54,7 @@ class Served(NamedTuple):
     Attributes:
         registry: the types whose payloads it reads as classes.
         selections: target selections, by name.
+        checks: checks, by name.
         selecting: runs these.
     """
 
@@ -60,6 +64,7 @@ class Served(NamedTuple):
     registry: Registry
     selections: Mapping[str, TargetSelector] = {}
     selecting: Blocking = Inline()
+    checks: Mapping[str, CheckPlugin] = {}
 
 
 class Service:
@@ -78,6 +83,7 @@ class Service:
             "Diff": (self.diff, m.DiffRequest),
             "Cancel": (self.cancel, m.CancelRequest),
             "Status": (self.status, m.StatusRequest),
+            "Check": (self.check, m.CheckRequest),
             "Select": (self.select, m.SelectRequest),
         }
         streams: dict[str, tuple[Callable[..., Any], Any]] = {
@@ -111,6 +117,7 @@ class Service:
             version=self._served.version,
             types=[self._type(name) for name in plugin.types],
             traits=traits,
+            checks=sorted(self._served.checks),
             selections=sorted(self._served.selections),
         )
 
@@ -230,6 +237,20 @@ class Service:
         except Exception as error:
             yield m.DiscoverResponse(trouble=trouble_message(_trouble(error, "discover")))
 
+    async def check(self, request: m.CheckRequest, _context: object) -> m.CheckResponse:
+        """The verdicts of a check, or what it needs to know."""
+        reader = GivenCheckReader(request.facts, self._served.registry)
+        try:
+            check = self._served.checks[request.check]
+            verdicts = await check.check(push_of(request), reader)
+            found = m.CheckResponse(verdicts=m.Verdicts(verdicts=map(verdict_message, verdicts)))
+        except Exception as error:  # what counts is what it needed, also if it made another error of that
+            found = m.CheckResponse(trouble=_check_trouble(error, reader))
+        if reader.need.questions:
+            found = m.CheckResponse(need=reader.need)
+        found.mark = request.mark
+        return found
+
     async def select(self, request: m.SelectRequest, _context: object) -> m.SelectResponse:
         """The answer of a target selection."""
         try:
@@ -276,6 +297,11 @@ def _diff_response(mark: bytes, found: Diff | LehrError, reader: GivenReader) ->
     if isinstance(found, LehrError):
         return m.DiffResponse(mark=mark, trouble=trouble_message(found))
     return m.DiffResponse(mark=mark, difference=difference_message(found))
+
+
+def _check_trouble(error: Exception, reader: GivenCheckReader) -> m.Trouble | None:
+    """Why a check has no answer; None if it only needs more."""
+    return None if reader.need.questions else trouble_message(_trouble(error, "check"))
 
 
 def _trouble(error: Exception, call: str) -> LehrError:

@@ -63,7 +63,7 @@ def test_policies_find_it_by_the_name_in_the_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("plugins: {a: {command: [x]}}", "`types` or `selections` must be given"),
+        ("plugins: {a: {command: [x]}}", "`types`, `selections` or `checks` must be given"),
         ("plugins: {a: {types: [x.Y]}}", "exactly one of `command` and `address`"),
         ("plugins: {a: {types: [x.Y], command: [x], address: 'unix:/x'}}", "exactly one of"),
         ("plugins: {a: {types: [x.Y], address: 'host:1'}}", "`tls` must be given"),
