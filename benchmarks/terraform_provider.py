@@ -41,6 +41,7 @@ from lehr.base.clock import SystemClock
 from lehr.model.asset import AssetId, make_asset
 from lehr.model.types import Registry
 from lehr.plugins.plugin_process import PluginProcess, PluginProcesses, Program
+from lehr.plugins.terraform.kept_schemas import KeptSchemas
 from lehr.plugins.terraform.launch import Launcher
 from lehr.plugins.terraform.payload import (
     TERRAFORM_PROVIDER,
@@ -334,8 +335,8 @@ class Turns(NamedTuple):
     growth: float
 
 
-async def looks() -> Turns:
-    """Turns of one provider whose API answers at once."""
+async def looks(kept: KeptSchemas) -> Turns:
+    """Turns of one provider whose API answers at once; it is asked for its schemas unless they are `kept`."""
     with aws.moto() as moto, recorded(moto) as address:
         program = aws.provider_program()
         payload = TerraformProvider(
@@ -348,10 +349,10 @@ async def looks() -> Turns:
         )
         provider = make_asset(AssetId("aws"), TERRAFORM_PROVIDER, payload, {})
         config = written(0)
-        kept = TerraformResource(provider="aws", type=TYPE, config=config, import_=config["name"])
-        asset = make_asset(AssetId("p0"), TERRAFORM_RESOURCE, kept, {})
+        resource_of_it = TerraformResource(provider="aws", type=TYPE, config=config, import_=config["name"])
+        asset = make_asset(AssetId("p0"), TERRAFORM_RESOURCE, resource_of_it, {})
         read, clock = FixedReader([asset, provider], Registry(TYPES)), SystemClock()
-        plugin = TerraformPlugin(clock, Launcher(Path("/"), Inline(), clock).start, Inline())
+        plugin = TerraformPlugin(clock, Launcher(Path("/"), Inline(), clock, kept).start, Inline())
         parameter_in(moto, config)
         try:
 
@@ -435,7 +436,11 @@ def main() -> None:
         "one of the parameters changed, processor of lehr run", changed, "s", size, peer=peer("one changed")
     )
     figures.report("lehr run at rest for as long, processor", idle, "s", size)
-    found = asyncio.run(looks())
+    with tempfile.TemporaryDirectory() as folder:
+        kept = KeptSchemas(Path(folder) / "schemas")
+        first = asyncio.run(looks(kept)).memory
+        figures.report("memory of a provider that was asked for its schemas", first, "MiB", TURNS)
+        found = asyncio.run(looks(kept))
     figures.report("turns of one provider whose API answers at once", found.per_second, "turns/s", TURNS)
     figures.report("processor for a turn", 1000 * found.processor, "ms", TURNS)
     figures.report("memory of the provider", found.memory, "MiB", TURNS)

@@ -22,22 +22,33 @@ from lehr.plugins.terraform.wire.starting import Providers
 from lehr.sdk.secrets import NOTHING_HIDDEN, Hidden, SecretValue
 
 
+class SchemasInThreads:
+    """Kept schemas, read and written without blocking the event loop."""
+
+    def __init__(self, kept: KeptSchemas, blocking: Blocking) -> None:
+        self._kept = kept
+        self._blocking = blocking
+
+    async def known(self, sha256: str) -> ProviderSchema | None:
+        return await self._blocking.run(self._kept.known, sha256)
+
+    async def keep(self, sha256: str, version: int, answer: bytes) -> None:
+        await self._blocking.run(self._kept.keep, sha256, version, answer)
+
+
 class Launcher:
     """Starts providers, each in a process of its own.
 
     Args:
         base: the folder that relative paths of programs start from.
         blocking: reads programs for their digest, and keeps schemas.
-        kept: gets the schemas of each provider.
+        kept: gets the schemas of each provider, so that later processes need not be asked.
     """
 
     def __init__(self, base: Path, blocking: Blocking, clock: Clock, kept: KeptSchemas | None = None) -> None:
-        async def keep(sha256: str, version: int, answer: bytes) -> None:
-            if kept is not None:
-                await blocking.run(kept.keep, sha256, version, answer)
-
+        schemas = None if kept is None else SchemasInThreads(kept, blocking)
         self._base = base
-        self._providers = Providers(PluginProcesses(blocking, clock), keep)
+        self._providers = Providers(PluginProcesses(blocking, clock), schemas)
         self._log = Log()
 
     async def start(self, payload: TerraformProvider, secrets: Mapping[str, SecretValue]) -> Provider:

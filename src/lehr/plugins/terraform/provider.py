@@ -111,12 +111,18 @@ class Schema(msgspec.Struct, frozen=True):
 
 
 class ProviderSchema(msgspec.Struct, frozen=True):
-    """All schemas of a provider; with `plan_destroy`, deletions also have to be planned."""
+    """All schemas of a provider.
+
+    Attributes:
+        plan_destroy: whether deletions also have to be planned.
+        need_not_be_asked: whether the provider works without having been asked for its schemas.
+    """
 
     provider: Schema
     resources: Mapping[str, Schema]
     data_sources: Mapping[str, Schema]
     plan_destroy: bool = False
+    need_not_be_asked: bool = False
 
 
 Path = tuple[str | int, ...]

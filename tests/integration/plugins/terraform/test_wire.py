@@ -8,8 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from lehr.base.blocking import Inline
+from lehr.base.clock import SystemClock
+from lehr.plugins.plugin_process import PluginProcesses
+from lehr.plugins.terraform.kept_schemas import KeptSchemas
+from lehr.plugins.terraform.launch import SchemasInThreads
 from lehr.plugins.terraform.provider import UNKNOWN, Diagnostic, ProviderError, Severity, State
-from lehr.plugins.terraform.wire.starting import less_logs
+from lehr.plugins.terraform.wire.starting import Providers, less_logs
 from lehr.sdk.secrets import Hidden, SecretValue
 from tests.integration.plugins.terraform.running import NOTHING, Running, config, made, planned
 
@@ -258,6 +263,24 @@ def test_schemas_are_asked_for_once_per_digest_if_the_provider_allows_that(runni
         return running.calls().count("GetProviderSchema")
 
     assert asyncio.run(scenario()) == 3
+
+
+@pytest.mark.parametrize(("optional", "asked"), [("yes", 1), ("no", 2)])
+def test_schemas_that_were_kept_are_not_asked_for_again_if_the_provider_allows_that(
+    running: Running, optional: str, asked: int
+) -> None:
+    digest = hashlib.sha256(Path(running.program().arguments[0]).read_bytes()).hexdigest()
+
+    async def scenario() -> int:
+        for _process in range(2):
+            kept = SchemasInThreads(KeptSchemas(running.folder / "schemas"), Inline())
+            running.providers = Providers(PluginProcesses(Inline(), SystemClock()), kept)
+            program = running.program(FAKE_SCHEMA_OPTIONAL=optional)._replace(sha256=digest)
+            async with running.started(program=program) as provider:
+                assert (await made(provider, "fake_given", {"name": "a"})).value["id"] == "a"
+        return running.calls().count("GetProviderSchema")
+
+    assert asyncio.run(scenario()) == asked
 
 
 def test_what_it_prints_is_logged_without_secrets(running: Running) -> None:

@@ -36,6 +36,7 @@ def provider_schema(answer: SchemaAnswer) -> ProviderSchema:
         resources=_Schemas(answer.resource_schemas),
         data_sources=_Schemas(answer.data_source_schemas),
         plan_destroy=answer.server_capabilities.plan_destroy,
+        need_not_be_asked=answer.server_capabilities.get_provider_schema_optional,
     )
 
 

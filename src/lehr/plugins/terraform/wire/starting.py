@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
+from typing import Protocol
 
 from lehr.base.errors import StalledError, TransientError
 from lehr.plugins.handshake import Handshake
@@ -31,18 +32,26 @@ _CHATTER = ("[TRACE]", "[DEBUG]")
 _PROGRAM = re.compile(r"terraform-provider-([A-Za-z0-9-]+)")
 
 
-Keep = Callable[[str, int, bytes], Awaitable[None]]
+class Kept(Protocol):
+    """Schemas by the SHA-256 of a provider's program, as `plugins.terraform.kept_schemas.KeptSchemas`."""
+
+    async def known(self, sha256: str) -> ProviderSchema | None: ...
+
+    async def keep(self, sha256: str, version: int, answer: bytes) -> None: ...
 
 
 class Providers:
     """Starts providers, each in a process of its own.
 
+    A large provider takes a second of processor time and much memory to answer with its schemas, so one that
+    need not be asked is asked once.
+
     Args:
-        keep: keeps the schemas of a program with this SHA-256: version of the protocol, and answer.
+        kept: schemas that earlier processes have answered with.
     """
 
-    def __init__(self, processes: PluginProcesses, keep: Keep | None = None) -> None:
-        self._keep = keep
+    def __init__(self, processes: PluginProcesses, kept: Kept | None = None) -> None:
+        self._kept = kept
         self._processes = processes
         self._schemas: dict[str, ProviderSchema] = {}
 
@@ -96,17 +105,25 @@ class Providers:
     async def _schema(
         self, connection: Connection, version: int, sha256: str, seconds: float
     ) -> ProviderSchema:
-        if known := self._schemas.get(sha256):
-            return known
+        known = self._schemas.get(sha256)
+        if known is None and sha256 and self._kept is not None:
+            known = await self._kept.known(sha256)
+        if known is None or not known.need_not_be_asked:
+            known = await self._asked(connection, version, sha256, seconds)
+        if sha256 and known.need_not_be_asked:
+            self._schemas[sha256] = known
+        return known
+
+    async def _asked(
+        self, connection: Connection, version: int, sha256: str, seconds: float
+    ) -> ProviderSchema:
         try:
             answer = await connection.call(calls.SCHEMA, messages.GetProviderSchema.Request(), seconds)
         except ProviderGoneError as error:
             raise TransientError("the provider has no schemas", code="TFW101", why=str(error)) from error
         schema = _understood(answer)
-        if sha256 and self._keep is not None:
-            await self._keep(sha256, version, answer.SerializeToString())
-        if sha256 and answer.server_capabilities.get_provider_schema_optional:
-            self._schemas[sha256] = schema
+        if sha256 and self._kept is not None:
+            await self._kept.keep(sha256, version, answer.SerializeToString())
         return schema
 
 
