@@ -50,5 +50,5 @@ def test_every_field_of_fixtures_is_described_with_its_default() -> None:
 def test_every_call_of_the_protocol_that_plugins_answer_is_described() -> None:
     [service] = m.DescribeRequest.DESCRIPTOR.file.services_by_name.values()
     described = {*re.findall(r"^\| `([A-Z]\w+)` \|", GUIDE, re.MULTILINE)}
-    assert described == {method.name for method in service.methods} - {"Check", "Select"}
+    assert described == {method.name for method in service.methods} - {"Select"}
     assert "push_converges" in {rule.__name__ for rule in RULES}

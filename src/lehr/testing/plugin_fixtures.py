@@ -10,7 +10,7 @@ import os
 import string
 import subprocess
 import tempfile
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any
@@ -189,7 +189,7 @@ class PluginUnderTest:
 
     def _connection(self, folder: Path, log: list[str], description: m.DescribeResponse) -> Connection:
         environment = _placed(self._fixtures.environment, folder) | {PRODUCTION: str(folder)}
-        return _connection(self._arguments, environment, log.append, description)
+        return connection_to(self._arguments, environment, log.append, description)
 
 
 async def description_of(
@@ -202,19 +202,20 @@ async def description_of(
     """
     with tempfile.TemporaryDirectory() as folder:
         placed = _placed(environment, Path(folder)) | {PRODUCTION: folder}
-        connection = _connection(arguments, placed, lambda line: None)
+        connection = connection_to(arguments, placed, lambda line: None)
         try:
             return await connection.describe()
         finally:
             await connection.close()
 
 
-def _connection(
+def connection_to(
     arguments: Sequence[str],
     environment: Mapping[str, str],
     log: Callable[[str], None],
     description: m.DescribeResponse | None = None,
 ) -> Connection:
+    """A connection to a plugin's program, which runs in this folder; `log` gets what it prints."""
     program = Program(tuple(arguments), environment, os.getcwd())
 
     async def start() -> Start:
@@ -224,19 +225,23 @@ def _connection(
     return Connection(arguments[0], opener, SystemClock(), description=description)
 
 
-def rules_named(names: Sequence[str]) -> list[Rule]:
+def rules_named(names: Sequence[str], others: Collection[str] = ()) -> list[Rule]:
     """The rules of these names; all for none.
+
+    Args:
+        others: names of rules of another suite.
 
     Raises:
         LehrError: there is none of a name.
     """
     known = {rule.__name__: rule for rule in RULES}
     for name in names:
-        if name not in known:
+        if name not in known and name not in others:
+            every = dict.fromkeys((*known, *others))
             raise LehrError(
-                f"there is no rule {name!r}", code="TST121", fix=f"choose from: {', '.join(known)}"
+                f"there is no rule {name!r}", code="TST121", fix=f"choose from: {', '.join(every)}"
             )
-    return [known[name] for name in names] or list(RULES)
+    return [known[name] for name in names if name in known] if names else list(RULES)
 
 
 class _Commands:

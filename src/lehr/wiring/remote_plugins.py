@@ -155,13 +155,21 @@ def read_plugins(file: Path) -> PluginConfiguration:
 def _plugin(deployment: Deployment, name: str, definition: PluginDefinition) -> RemotePlugin:
     from lehr.base.chance import Chance
     from lehr.base.clock import SystemClock
+    from lehr.plugins.remote.check import RemoteCheck
     from lehr.plugins.remote.connection import Connection
     from lehr.plugins.remote.plugin import RemotePlugin
     from lehr.plugins.remote.records import FOLDER, Kept, PluginFiles, PluginRecord
-    from lehr.wiring.installed import secrets
+    from lehr.wiring.installed import registry, secrets
+
+    def governs(type: str) -> bool:
+        found = registry().types.get(type)
+        return found is not None and found.governs
 
     clock, read = SystemClock(), secrets(deployment, f"plugin {name}")
     files = PluginFiles(deployment.state / FOLDER, name, clock)
+    record = PluginRecord(
+        name=name, types=definition.types, checks=definition.checks, address=definition.address
+    )
     connection = Connection(
         name,
         _opener(deployment, definition, files, clock, read),
@@ -169,9 +177,10 @@ def _plugin(deployment: Deployment, name: str, definition: PluginDefinition) -> 
         lambda description: _accept(name, definition, description),
         partial(Chance().uniform, 0.0, 1.0),
         files.description(),
-        Kept(files, PluginRecord(name=name, types=definition.types, address=definition.address), clock),
+        Kept(files, record, clock),
     )
-    return RemotePlugin(connection, definition.types, clock, read, definition.selections, definition.checks)
+    checks = {item: RemoteCheck(item, connection, clock, governs) for item in definition.checks}
+    return RemotePlugin(connection, definition.types, clock, read, definition.selections, checks)
 
 
 def _opener(

@@ -61,3 +61,52 @@ def test_bad_input_is_named(fixtures: Path) -> None:
     assert refused.exit_code == 1
     for problem in ("type", "payload", "changed", "disturb", "extra"):
         assert problem in refused.output, problem
+
+
+def cases(folder: Path, *found: dict[str, object]) -> Path:
+    """A folder with nothing but cases for checks."""
+    paths = os.pathsep.join(path for path in sys.path if path)
+    (folder / "checks.yaml").write_text(json.dumps({"cases": found, "environment": {"PYTHONPATH": paths}}))
+    return folder
+
+
+def case(**changes: object) -> dict[str, object]:
+    web = {"id": "web", "type": "shop.Site", "payload": {}}
+    rota = {"id": "rota", "type": "example.OnCall", "payload": {"people": []}}
+    usual = {"name": "nobody", "check": "on-call", "asset": web, "governing": [rota], "allows": False}
+    return {**usual, **changes}
+
+
+def test_checks_are_held_to_their_rules(tmp_path: Path) -> None:
+    folder = cases(tmp_path, case(), case(name="ungoverned", governing=[], allows=None))
+    done = hold("check_plugin.py", folder, "--rule", "answers_as_expected", "--rule", "can_be_repeated")
+    assert done.exit_code == 0, done.output
+    assert [line.split()[:2] for line in done.stdout.splitlines()] == [
+        ["ok", "on-call/answers_as_expected"],
+        ["ok", "on-call/can_be_repeated"],
+        ["2", "rules"],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("fault", "rule"),
+    [
+        ("dies", "answers_as_expected"),
+        ("other-answer", "answers_as_expected"),
+        ("always-allows", "no_answer_is_no_permission"),
+        ("counts", "can_be_repeated"),
+        ("remembers", "is_governed_by_the_governing_incarnation"),
+    ],
+)
+def test_a_check_that_breaks_a_rule_is_found(tmp_path: Path, fault: str, rule: str) -> None:
+    allows = fault not in ("always-allows", "counts", "remembers")
+    folder = cases(tmp_path, case(allows=None if allows else True))
+    done = hold("check_plugin.py", folder, "--rule", rule, fault=fault)
+    assert done.exit_code == 1, done.output
+    assert f"broken  on-call/{rule}" in done.stdout
+    assert "Broken:   nobody: " in done.stdout
+
+
+def test_a_check_that_the_plugin_does_not_answer_is_named(tmp_path: Path) -> None:
+    done = hold("check_plugin.py", cases(tmp_path, case(check="nightly")))
+    assert "the plugin does not answer the check nightly" in str(done.exception)

@@ -3731,7 +3731,8 @@ type isCheckQuestion_Question interface {
 }
 
 type CheckQuestion_Governing struct {
-	// The assets of this type in the governing incarnation: the configuration of checks.
+	// The assets of this type in the governing incarnation: the configuration of checks. Only types of Lehr and of
+	// installed packages govern; a check that asks for another one waits.
 	Governing string `protobuf:"bytes,1,opt,name=governing,proto3,oneof"`
 }
 

@@ -42,6 +42,7 @@ def _shape(now: float) -> Shape[PluginRecord]:
             Column("SINCE", lambda item: formatting.age(item.since, now)),
             Column("STARTS", lambda item: str(item.starts)),
             Column("TYPES", lambda item: ", ".join(item.types)),
+            Column("CHECKS", lambda item: ", ".join(item.checks) or "-"),
             Column("PROCESS", lambda item: str(item.pid or item.address or "-"), wide=True),
             Column("ERROR", lambda item: item.error or "-"),
         ),

@@ -1,11 +1,11 @@
-"""`lehr plugin test`: the conformance suite of asset plugins, over the wire."""
+"""`lehr plugin test`: the conformance suites of asset plugins and checks, over the wire."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 import msgspec
@@ -18,10 +18,12 @@ from lehr.cli.run_log import configure_logs
 from lehr.cli.typed_file import FileType, read_typed
 
 if TYPE_CHECKING:
-    from lehr.testing.conformance.asset_plugin import Rule
-    from lehr.testing.plugin_fixtures import Fixtures, PluginUnderTest, Result
+    from lehr.testing.plugin_fixtures import Result
+
+T = TypeVar("T")
 
 _FILE = "test.yaml"
+_CHECKS_FILE = "checks.yaml"
 
 
 @command()
@@ -31,14 +33,14 @@ _FILE = "test.yaml"
     "folder",
     required=True,
     type=click.Path(path_type=Path, file_okay=False),
-    help="Folder with test.yaml, which describes a small production.",
+    help="Folder with test.yaml, which describes a small production, or checks.yaml, with cases for checks.",
 )
 @click.option("--rule", "names", multiple=True, metavar="RULE", help="Only this rule. Can be repeated.")
 @output_option("text", "json")
 def test(arguments: tuple[str, ...], folder: Path, names: tuple[str, ...], form: str) -> None:
-    """Start the plugin COMMAND, and hold it to the rules that every asset plugin must keep.
+    """Start the plugin COMMAND, and hold it to the rules that every asset plugin, and every check, must keep.
 
-    Each rule starts the plugin again, with an empty folder as its production.
+    Each rule starts the plugin again; those of asset plugins with an empty folder as its production.
 
     Examples:
         lehr plugin test ./routes --fixtures fixtures
@@ -48,11 +50,8 @@ def test(arguments: tuple[str, ...], folder: Path, names: tuple[str, ...], form:
     Options of the plugin's own follow `--`. Exits with 1 if a rule is broken. See `lehr help
     write-a-plugin-in-another-language` for the fixtures.
     """
-    from lehr.testing.plugin_fixtures import PluginUnderTest, rules_named
-
     configure_logs()
-    plugin = PluginUnderTest(program_of(arguments), _fixtures(folder))
-    results = asyncio.run(_results(plugin, rules_named(names), form))
+    results = asyncio.run(_results(_suites(program_of(arguments), folder, names), form))
     broken = [result for result in results if result.broken]
     if form == "json":
         show_document(form, msgspec.to_builtins(results))
@@ -62,18 +61,38 @@ def test(arguments: tuple[str, ...], folder: Path, names: tuple[str, ...], form:
         raise SystemExit(1)
 
 
-async def _results(plugin: PluginUnderTest, rules: Sequence[Rule], form: str) -> list[Result]:
+def _suites(program: Sequence[str], folder: Path, names: Sequence[str]) -> list[AsyncIterator[Result]]:
+    """The results of the suites that the folder has fixtures for."""
+    from lehr.testing.check_fixtures import CheckFixtures, ChecksUnderTest, check_rules
+    from lehr.testing.plugin_fixtures import Fixtures, PluginUnderTest, rules_named
+
+    of_assets = rules_named(names, [rule.__name__ for rule in check_rules(())])
+    suites: list[AsyncIterator[Result]] = []
+    with_checks = (folder / _CHECKS_FILE).exists()
+    if (folder / _FILE).exists() or not with_checks:
+        fixtures = _fixtures(
+            folder / _FILE, Fixtures, "write a mapping with `asset`, `changed` and `disturb`"
+        )
+        suites.append(PluginUnderTest(program, fixtures).results(of_assets))
+    if with_checks:
+        cases = _fixtures(folder / _CHECKS_FILE, CheckFixtures, "write a mapping with `cases`")
+        suites.append(ChecksUnderTest(program, cases).results(check_rules(names)))
+    return suites
+
+
+async def _results(suites: Sequence[AsyncIterator[Result]], form: str) -> list[Result]:
     found = []
-    async for result in plugin.results(rules):
-        found.append(result)
-        if form == "text":
-            _show(result)
+    for suite in suites:
+        async for result in suite:
+            found.append(result)
+            if form == "text":
+                _show(result)
     return found
 
 
 def _show(result: Result) -> None:
     mark = "broken" if result.broken else "ok"
-    click.echo(f"{mark:<7} {result.rule:<40} {result.seconds:6.1f} s")
+    click.echo(f"{mark:<7} {result.rule:<52} {result.seconds:6.1f} s")
     if result.broken:
         click.echo(f"        The rule: {result.about}")
         click.echo(f"        Broken:   {result.broken}")
@@ -90,21 +109,18 @@ def program_of(arguments: Sequence[str]) -> list[str]:
     ]
 
 
-def _fixtures(folder: Path) -> Fixtures:
-    """The fixtures in a folder.
+def _fixtures(path: Path, kind: type[T], fix: str) -> T:
+    """The fixtures in a file.
 
     Raises:
-        LehrError: it has none. Exits if they are not valid.
+        LehrError: there is none. Exits if they are not valid.
     """
     from lehr.base.errors import LehrError, raised_as
-    from lehr.testing.plugin_fixtures import Fixtures
 
-    path = folder / _FILE
-    fix = "write one; `lehr plugin new` shows how"
-    with raised_as(LehrError, f"{path} cannot be read", code="CLI191", fix=fix):
+    how = "write one; `lehr plugin new` shows how"
+    with raised_as(LehrError, f"{path} cannot be read", code="CLI191", fix=how):
         content = path.read_bytes()
-    about = FileType("TST001", "fixtures", "write a mapping with `asset`, `changed` and `disturb`")
-    read, problems = read_typed(str(path), content, Fixtures, about)
+    read, problems = read_typed(str(path), content, kind, FileType("TST001", "fixtures", fix))
     if read is None:
         refuse(problems)
     return read[0]

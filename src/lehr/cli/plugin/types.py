@@ -27,12 +27,15 @@ def types(arguments: tuple[str, ...]) -> None:
         lehr plugin types ./routes > types/routes.yaml
         lehr plugin types node plugin.js
 
-    A type that the plugin describes without a schema is not printed: it is declared elsewhere.
+    A type that the plugin describes without a schema is not printed: it is declared elsewhere. Checks of
+    the plugin are named on standard error.
     """
     from lehr.testing.plugin_fixtures import description_of
 
     configure_logs()
     description = asyncio.run(description_of(program_of(arguments)))
+    if description.checks:
+        click.echo(f"The plugin also answers the checks {', '.join(description.checks)}.", err=True)
     declared = [_declaration(item) for item in description.types if item.schema]
     if not declared:
         raise LehrError(

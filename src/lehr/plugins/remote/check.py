@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from weakref import WeakKeyDictionary
 
 from lehr.base.clock import Clock
-from lehr.base.errors import LehrError, NeedError, TransientError, WaitingError
+from lehr.base.errors import LehrError, NeedError, StalledError, TransientError, WaitingError
+from lehr.base.text import writable
 from lehr.model.asset import AssetId
 from lehr.model.control import ControlKind
 from lehr.model.decision import Verdict
@@ -46,12 +47,21 @@ class RemoteCheck(CheckPlugin):
 
     Args:
         name: of the check, for the plugin and in verdicts.
+        governs: whether assets of a type configure checks. There are none of another type to be read as
+            governing assets, and a check that found none would let everything go.
     """
 
-    def __init__(self, name: str, connection: Connection, clock: Clock) -> None:
+    def __init__(
+        self,
+        name: str,
+        connection: Connection,
+        clock: Clock,
+        governs: Callable[[str], bool] = lambda type: True,
+    ) -> None:
         self.name = name  # type: ignore[misc]
         self._connection = connection
         self._clock = clock
+        self._governs = governs
         self._unfinished: WeakKeyDictionary[CheckReader, _Inquiry] = WeakKeyDictionary()
 
     async def check(self, request: CheckRequest, read: CheckReader) -> list[Verdict]:
@@ -61,7 +71,7 @@ class RemoteCheck(CheckPlugin):
             NeedError: something has to be read first. The next call with `read` continues where this one
                 ended: what the plugin may ask for is bounded for each push, not for each call.
         """
-        inquiry = self._unfinished.pop(read, None) or _Inquiry(self.name, request)
+        inquiry = self._unfinished.pop(read, None) or _Inquiry(self.name, request, self._governs)
         try:
             with blaming(self._connection.name):
                 return await self._asked(inquiry, read)
@@ -110,7 +120,8 @@ class _Inquiry:
         seconds: how long the plugin may still take.
     """
 
-    def __init__(self, check: str, request: CheckRequest) -> None:
+    def __init__(self, check: str, request: CheckRequest, governs: Callable[[str], bool]) -> None:
+        self._governs = governs
         self.seconds = _SECONDS
         self._check = check
         self._request = request
@@ -149,6 +160,7 @@ class _Inquiry:
         """Take up the questions that were not asked before."""
         self._rounds += 1
         for question in questions:
+            self._require_governing(question)
             key = question.SerializeToString(deterministic=True)
             if key not in self._asked:
                 self._asked.add(key)
@@ -159,6 +171,15 @@ class _Inquiry:
             raise GarbageError(f"it has asked for more {_MOST_ROUNDS} times")
         if len(self._asked) > _MOST_QUESTIONS:
             raise GarbageError(f"it has asked more than {_MOST_QUESTIONS:,} questions")
+
+    def _require_governing(self, question: m.CheckQuestion) -> None:
+        if question.WhichOneof("question") == "governing" and not self._governs(question.governing):
+            raise StalledError(
+                f"the check asks for governing assets of type {writable(question.governing, 100)!r}",
+                code="PLG154",
+                why="no installed package declares this type with `governs=True`",
+                fix="install its package, or have the check read another asset or addons",
+            )
 
     async def look_up(self, read: CheckReader) -> None:
         """Answer all open questions.

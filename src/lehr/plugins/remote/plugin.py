@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 from lehr.base.clock import Clock
@@ -18,7 +19,6 @@ from lehr.model.outputs import OutputNames
 from lehr.plugins.remote import messages as m
 from lehr.plugins.remote.asking import AskedDiff, asked, asked_together, blaming
 from lehr.plugins.remote.channel import CANCEL, DISCOVER, PUSH, STATUS, WATCH
-from lehr.plugins.remote.check import RemoteCheck
 from lehr.plugins.remote.connection import Connection, Opened
 from lehr.plugins.remote.intent import CarriedIntent
 from lehr.plugins.remote.selection import RemoteSelection
@@ -33,6 +33,7 @@ from lehr.plugins.remote.wire import (
     target_message,
     traits_of,
 )
+from lehr.sdk.check import CheckPlugin
 from lehr.sdk.plugin import AssetPlugin, Found, IndexedDiff, Push, Reader, Traits
 from lehr.sdk.secrets import NoSecrets, Secrets
 
@@ -63,7 +64,7 @@ class RemotePlugin(AssetPlugin):
     Args:
         types: those that the deployment assigns to it; it may have no others.
         selections: target selections that it answers, likewise.
-        checks: checks that it answers, likewise.
+        checks: those that it answers, by name; likewise.
     """
 
     def __init__(
@@ -73,12 +74,12 @@ class RemotePlugin(AssetPlugin):
         clock: Clock,
         secrets: Secrets | None = None,
         selections: Sequence[str] = (),
-        checks: Sequence[str] = (),
+        checks: Mapping[str, CheckPlugin] = MappingProxyType({}),
     ) -> None:
         self.types = tuple(types)  # type: ignore[misc]
         self.connection = connection
         self.selections = {name: RemoteSelection(name, connection) for name in selections}
-        self.checks = {name: RemoteCheck(name, connection, clock) for name in checks}
+        self.checks = dict(checks)
         self._clock = clock
         self._secrets = secrets or NoSecrets()
         self._seen: dict[AssetKey, None] = {}  # in order, so that a simulation can be repeated

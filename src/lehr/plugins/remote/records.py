@@ -41,6 +41,7 @@ class PluginRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     types: tuple[str, ...]
+    checks: tuple[str, ...] = ()
     version: str = ""
     host: int = 0
     pid: int | None = None

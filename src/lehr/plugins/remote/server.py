@@ -24,7 +24,7 @@ from lehr.model.types import AssetType, Registry
 from lehr.plugins.remote.channel import MOST_BYTES
 from lehr.plugins.remote.given import GivenSecrets
 from lehr.plugins.remote.opening import HANDSHAKE
-from lehr.plugins.remote.service import Served, Service
+from lehr.plugins.remote.service import NoAssets, Served, Service
 from lehr.sdk.check import CheckPlugin
 from lehr.sdk.plugin import AssetPlugin
 from lehr.sdk.secrets import Secrets
@@ -37,7 +37,7 @@ _HEALTHY = b"\x08\x01"  # HealthCheckResponse{status: SERVING}
 
 def serve(
     name: str,
-    make: Callable[[Secrets], AssetPlugin],
+    make: Callable[[Secrets], AssetPlugin] = NoAssets,
     *,
     version: str = "0",
     types: Iterable[AssetType] = (),
@@ -49,7 +49,8 @@ def serve(
     A program that a person has started explains itself, and exits with 1.
 
     Args:
-        make: makes the plugin; it reads the secrets that its assets refer to with its argument.
+        make: makes the plugin; it reads the secrets that its assets refer to with its argument. By default,
+            it serves no types.
         types: those whose payloads the plugin, or a check, reads as classes.
     """
     if os.environ.get(HANDSHAKE.cookie_name) != HANDSHAKE.cookie:

@@ -16,7 +16,7 @@ import msgspec
 from lehr.base.blocking import Blocking, Inline
 from lehr.base.errors import LehrError, TransientError
 from lehr.base.text import one_line
-from lehr.model.diff import Diff
+from lehr.model.diff import Diff, Target
 from lehr.model.operation import Operation, Outcome, Progress
 from lehr.model.types import Registry
 from lehr.plugins.remote import messages as m
@@ -34,7 +34,8 @@ from lehr.plugins.remote.wire import (
     trouble_message,
 )
 from lehr.sdk.check import CheckPlugin
-from lehr.sdk.plugin import AssetPlugin
+from lehr.sdk.plugin import AssetPlugin, Push, Reader
+from lehr.sdk.secrets import Secrets
 from lehr.sdk.target_selection import SelectionQuestion, TargetSelector
 
 _ALIVE_SECONDS = 20.0
@@ -46,6 +47,23 @@ _TOO_LATE = m.Trouble(
 )
 
 _log = logging.getLogger("lehr.plugin")
+
+
+class NoAssets(AssetPlugin):
+    """The plugin of a program that serves no type."""
+
+    types = ()
+
+    def __init__(self, secrets: Secrets) -> None:
+        pass
+
+    async def diff(self, target: Target, read: Reader) -> Diff:
+        """Is never called."""
+        raise NotImplementedError
+
+    async def push(self, target: Target, read: Reader, push: Push) -> Outcome:
+        """Is never called."""
+        raise NotImplementedError
 
 
 class Served(NamedTuple):

@@ -113,9 +113,25 @@ class FaultyService(Service):
                 return _need(request, *(m.CheckQuestion(governing=str(index)) for index in range(2001)))
             case "asks-unknown":
                 return _need(request, m.CheckQuestion())
+            case "always-allows":
+                return self._asked_once(request)
+            case "counts":
+                return _said(request, allowing(check=f"on-call/{self.asked}"))
+            case "remembers":
+                return _said(request, allowing())
             case "asks-garbage":
                 return _need(request, m.CheckQuestion(metric_history=b"["))
         return await super().check(request, context)
+
+    def _asked_once(self, request: m.CheckRequest) -> m.CheckResponse:
+        """What it says once it was told something, whatever that is."""
+        if not request.facts:
+            return _need(request, m.CheckQuestion(governing="example.OnCall"))
+        return _said(request, allowing())
+
+
+def _said(request: m.CheckRequest, *verdicts: m.Verdict) -> m.CheckResponse:
+    return m.CheckResponse(mark=request.mark, verdicts=m.Verdicts(verdicts=verdicts))
 
 
 def _need(request: m.CheckRequest, *questions: m.CheckQuestion) -> m.CheckResponse:

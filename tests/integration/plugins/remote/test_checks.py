@@ -294,3 +294,33 @@ def test_names_of_checks_are_checked(tmp_path: Path) -> None:
     with pytest.raises(StalledError) as caught:
         read_plugins(deployment.plugins)
     assert "'a/b' is not the name of a check" in caught.value.why
+
+
+def test_a_check_cannot_be_governed_by_a_type_that_does_not_govern() -> None:
+    """It would find no asset of it, and let everything go."""
+
+    async def story(opened: Connection) -> list[Verdict]:
+        check = RemoteCheck("on-call", opened, SystemClock(), lambda type: type != "example.OnCall")
+        return await check.check(check_request(WEB), reader(on_call()))
+
+    (verdict,) = run(story)
+    assert not verdict.allow
+    assert "governing assets of type 'example.OnCall'" in verdict.message
+    assert "(PLG154)" in verdict.message
+
+
+def test_those_of_a_file_know_which_types_govern(tmp_path: Path) -> None:
+    paths = os.pathsep.join(path for path in sys.path if path)
+    command = [sys.executable, str(HERE / "check_plugin.py")]
+    definition = {"checks": ["on-call"], "command": command, "environment": {"PYTHONPATH": paths}}
+    deployment = file_of_plugins(tmp_path, json.dumps({"plugins": {"a": definition}}))
+    (plugin,) = remote_plugins(deployment, ())
+
+    async def story() -> list[Verdict]:
+        try:
+            return await plugin.checks["on-call"].check(check_request(WEB), reader(on_call("mira")))
+        finally:
+            await plugin.close()
+
+    (verdict,) = asyncio.run(story())
+    assert "(PLG154)" in verdict.message
