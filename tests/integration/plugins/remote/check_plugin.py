@@ -115,6 +115,10 @@ class FaultyService(Service):
                 return _need(request, m.CheckQuestion())
             case "always-allows":
                 return self._asked_once(request)
+            case "takes-override":
+                if not request.facts:
+                    return _need(request, m.CheckQuestion(controls=True))
+                return _said(request, allowing(overridden="c1"))
             case "counts":
                 return _said(request, allowing(check=f"on-call/{self.asked}"))
             case "remembers":

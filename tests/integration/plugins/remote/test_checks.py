@@ -217,19 +217,29 @@ def test_questions_are_bounded_although_each_is_fetched_first() -> None:
     assert "100 times" in verdict.message
 
 
-def test_an_override_counts_only_if_it_selects_the_asset() -> None:
-    """The calendar allows what any active override names; Lehr does not."""
-    elsewhere_only = Control(
+@pytest.mark.parametrize(
+    ("selected", "kind", "counts"),
+    [
+        ("web", ControlKind.OVERRIDE, True),
+        ("other", ControlKind.OVERRIDE, False),
+        ("web", ControlKind.FREEZE, False),
+    ],
+)
+def test_only_an_override_that_selects_the_asset_counts(
+    selected: str, kind: ControlKind, counts: bool
+) -> None:
+    control = Control(
         id="c1",
-        kind=ControlKind.OVERRIDE,
+        kind=kind,
         partition=Partition("test"),
-        selector=Selector(ids=("other",)),
+        selector=Selector(ids=(selected,)),
         reason="r",
         actor="mira",
         at=0.0,
     )
-    (verdict,) = asked(reader(controls=[elsewhere_only]), "no-override")
-    assert not verdict.allow
+    (verdict,) = asked(reader(controls=[control]), "takes-override")
+    assert verdict.allow == counts
+    assert verdict.overridden == ("c1" if counts else None)
 
 
 def test_the_next_push_is_judged_after_a_crash() -> None:
