@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from lehr.enforce import enforcer, step
+from lehr.enforce import in_force, step
 from lehr.enforce.committer import Committer
 from lehr.enforce.state import State, StatusReported
 from lehr.enforce.step import StepResult
@@ -86,7 +86,7 @@ def _ended(state: State, event: StatusReported) -> StepResult:
 
 
 PLANTED: dict[str, tuple[Any, str, Any, Fault]] = {
-    "work left open is not taken up": (enforcer, "recover", lambda *args: [], Fault.CRASH_AFTER),
+    "work left open is not taken up": (in_force, "recover", lambda *args: [], Fault.CRASH_AFTER),
     "who has lost the lease goes on": (Committer, "under", lambda *args: None, Fault.HELD),
     "what was not told is not found": (Arrivals, "_look", _for_ever, Fault.LOST),
     "unknown is taken for ended": (step, "STEPS", {**step.STEPS, StatusReported: _ended}, Fault.DETACHED),

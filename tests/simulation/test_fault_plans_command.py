@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from lehr.cli.sim.plans import plans
-from lehr.enforce import enforcer
+from lehr.enforce import in_force
 from tests.codes import raises
 
 CRASH = "crash after commit 17"
@@ -62,7 +62,7 @@ def test_stories_of_hundreds_are_refused() -> None:
 
 
 def test_an_alarm_names_the_command_that_plays_it_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(enforcer, "recover", lambda *args: [])
+    monkeypatch.setattr(in_force, "recover", lambda *args: [])
     result = call("hello", "--only", "crash before commit")
     assert result.exit_code == 1
     replay = next(line.strip() for line in result.stdout.splitlines() if "--only" in line)
