@@ -384,7 +384,7 @@ def test_a_generator_that_makes_a_raw_call_is_ended_and_named_with_its_line(call
         Generator(path, found, (path,)), [SourceFile("services/a.yaml", b"")], code, answers.append
     )
     assert problem is not None
-    assert (problem.code, problem.subject, answers) == ("GEN023", "generators/g.py:sneaky", [])
+    assert (problem.code, problem.subject, answers) == ("GEN023", "generators/g.py:sneaky", []), problem
     assert problem.at == Position(path, 11)
 
 
