@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from lehr.base.blocking import Background
 from lehr.base.clock import Clock, iso
 from lehr.base.errors import LehrError
+from lehr.base.private_folders import make_private
 from lehr.plugins.plugin_process import PluginProcess
 from lehr.plugins.remote import messages as m
 
@@ -102,7 +103,7 @@ class PluginFiles:
 
     def _write(self) -> None:
         with contextlib.suppress(OSError):  # a full disk must not end a plugin
-            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_private(self._folder)
             while self._files or self._lines:
                 self._write_lines()
                 self._write_files()

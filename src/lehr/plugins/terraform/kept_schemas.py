@@ -8,6 +8,7 @@ import tempfile
 from pathlib import Path
 
 from lehr.base.log import Log
+from lehr.base.private_folders import make_private
 from lehr.plugins.terraform.provider import ProviderGoneError, ProviderSchema
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -37,7 +38,7 @@ class KeptSchemas:
         if not _SHA256.fullmatch(sha256) or path.exists():
             return
         try:
-            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_private(self._folder)
             descriptor, name = tempfile.mkstemp(dir=self._folder)
             with open(descriptor, "wb") as file:
                 file.write(answer)
