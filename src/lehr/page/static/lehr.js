@@ -72,8 +72,14 @@ function follow() {
   navigator.locks.request(path, { signal: waiting.signal }, held).catch(() => {}); // it is hidden by now
 }
 
+let heard = false; // of changes: those from before are neither in the page nor in its first stream
+
 function listen() {
   stream = new EventSource(path);
+  stream.onopen = () => {
+    if (!heard) changed();
+    heard = true;
+  };
   stream.onmessage = () => { changed(); others?.postMessage(0); };
   stream.addEventListener("problem", () => stream.close()); // what is gone does not matter: it asks again anyway
 }

@@ -51,7 +51,6 @@ FORGOTTEN = {
     ("aws_iam_user", 2),
     ("aws_db_parameter_group", 1),
     ("aws_launch_template", 0),
-    ("aws_cloudwatch_event_bus", 1),  # sometimes, while a rule of the same name changes
 }
 """Types and steps whose tags or parameters moto forgets or mixes up: `terraform` has a diff as well."""
 
