@@ -124,7 +124,7 @@ CASES: dict[str, list[dict[str, Any]]] = {
         }
         for threshold in (1, 0.1, 2.5)
     ],
-    "aws_cloudwatch_event_bus": [{"name": "lehr"}, {"name": "lehr-2"}],  # moto sometimes loses its tags
+    "aws_cloudwatch_event_bus": [{"name": f"lehr-{n}"} for n in range(3)],  # moto sometimes loses its tags
     "aws_cloudwatch_event_rule": [
         {"name": "lehr", "schedule_expression": "rate(5 minutes)"},
         {"name": "lehr", "schedule_expression": "rate(7 minutes)", "state": "DISABLED"},
