@@ -16,7 +16,7 @@ from lehr.sources.branch import HEADS, BranchMemory, checked_out, detached
 from lehr.sources.command import public
 from lehr.sources.hints import Hints
 from lehr.sources.mirror import Mirror
-from lehr.sources.origin import LocalRepository, local_path
+from lehr.sources.origin import TAGS, LocalRepository, local_path
 from lehr.sources.ref_sight import RefSight
 from lehr.sources.signatures import Signers, SignersFile
 from lehr.sources.tree import TreeSnapshot
@@ -26,7 +26,8 @@ class GitSource:
     """Follows a branch or a tag, or reads a fixed commit. Revisions are commit ids.
 
     After a force-push the newest snapshot is simply the new tip; commits that were kept stay readable, even
-    if the repository loses them. For a local repository, a check that finds nothing new runs no program.
+    if the repository loses them. For a local repository, a check that finds nothing new or a few new commits
+    runs no program.
 
     Args:
         repository: a path (bare or not), a URL (`https`, `ssh`, `git`, `file`) or `host:path`.
@@ -64,7 +65,7 @@ class GitSource:
         directory = local_path(repository)
         self._location = repository if directory is None else str(directory)
         self._origin = None if directory is None else LocalRepository(directory)
-        self._followed = commit or (f"refs/tags/{tag}" if tag else branch)
+        self._followed = commit or (f"{TAGS}{tag}" if tag else branch)
         self._commit = commit
         self._ref = commit or _ref(self._followed)
         self._path = _inside(path)
@@ -164,7 +165,15 @@ class GitSource:
             return self._mirror.fetch(self._location, self._ref)
         tip = None if self._origin is None else self._origin.tip(self._ref)
         known = self._mirror.tip(self._ref)
-        return known if known is not None and tip == known else self._mirror.fetch(self._location, self._ref)
+        if tip is None or known is None or self._origin is None:
+            return self._mirror.fetch(self._location, self._ref)
+        if tip == known:
+            return known
+        objects = None if self._ref.startswith(TAGS) else self._origin.new_objects(tip, known)
+        if objects is None:
+            return self._mirror.fetch(self._location, self._ref)
+        self._mirror.add(objects, self._ref, tip)
+        return tip
 
     def at(self, revision: SourceRevision) -> TreeSnapshot:
         """The snapshot of an earlier revision of this source.

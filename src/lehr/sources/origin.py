@@ -14,6 +14,9 @@ import pygit2
 
 from lehr.base.errors import StalledError, TransientError
 from lehr.sources.command import ownership_problem
+from lehr.sources.new_objects import NewObject, new_objects
+
+TAGS = "refs/tags/"
 
 _HOST_AND_PATH = re.compile(r"(?:[^/@:]+@)?[^/:]+:(?!//)")  # as in git@example.org:team/intent.git
 
@@ -73,6 +76,15 @@ class LocalRepository:
             return str(reference.peel(pygit2.Commit).id)
         except (KeyError, ValueError, pygit2.GitError) as err:  # KeyError: its object is missing
             raise _unreadable(self._path, name, err) from err
+
+    def new_objects(self, tip: str, known: str) -> list[NewObject] | None:
+        """As `lehr.sources.new_objects.new_objects`; None also when the repository's format is too new.
+
+        Raises:
+            TransientError, StalledError: as `tip`.
+        """
+        repository = self._open()
+        return None if repository is None else new_objects(repository, tip, known)
 
     def head(self) -> str | None:
         """The full name of the branch that HEAD is on; None if HEAD is detached.
@@ -145,13 +157,12 @@ def _unreadable(path: Path, name: str, err: Exception) -> TransientError:
 
 
 _SYMBOLIC = "ref: "
-_TAGS = "refs/tags/"
 
 
 def _no_such_ref(path: Path, repository: pygit2.Repository, name: str) -> StalledError:
-    if name.startswith(_TAGS):
-        tags = [ref.removeprefix(_TAGS) for ref in repository.references if ref.startswith(_TAGS)]
-        return _no_such("tag", path, name.removeprefix(_TAGS), sorted(tags))
+    if name.startswith(TAGS):
+        tags = [ref.removeprefix(TAGS) for ref in repository.references if ref.startswith(TAGS)]
+        return _no_such("tag", path, name.removeprefix(TAGS), sorted(tags))
     branches = sorted(repository.branches.local)
     if not branches:
         return StalledError(
