@@ -11,12 +11,14 @@ from lehr.base.clock import Clock
 from lehr.base.errors import LehrError, StalledError, TransientError, WaitingError
 from lehr.model.diff import Diff
 from lehr.model.operation import Outcome, Result
+from lehr.plugins.terraform.differences import differences
 from lehr.plugins.terraform.errors import Meaning, described, errors, meaning
 from lehr.plugins.terraform.finding import NOTHING, Observed, Sought, new_handle, read_known
 from lehr.plugins.terraform.handle import TerraformHandle
 from lehr.plugins.terraform.intent import configuration
 from lehr.plugins.terraform.observe import identity
 from lehr.plugins.terraform.provider import (
+    UNKNOWN,
     Applied,
     Diagnostic,
     Planned,
@@ -27,11 +29,12 @@ from lehr.plugins.terraform.provider import (
     Value,
 )
 from lehr.plugins.terraform.providers import last_words
+from lehr.plugins.terraform.values.canonical import has_unknown
 from lehr.plugins.terraform.values.proposed import proposed_new
 from lehr.sdk.plugin import Push
 from lehr.sdk.secrets import Hidden
 
-_FIRST_POLL, _LONGEST_POLL = 0.05, 5.0
+FIRST_POLL, LONGEST_POLL = 0.05, 5.0
 
 
 class Compared(NamedTuple):
@@ -92,7 +95,7 @@ class Carrier:
             applied = Applied(prior, error.diagnostics)
         if errors(applied.diagnostics):
             raise _error_of_change(f"the {type} cannot be destroyed", applied.diagnostics, self._hidden(now))
-        deadline, pause = self._clock.monotonic() + self._settle_seconds, _FIRST_POLL
+        deadline, pause = self._clock.monotonic() + self._settle_seconds, FIRST_POLL
         sought = now.sought._replace(handle=now.observed.handle)
         while (await read_known(self._provider, sought)).value is not None:
             if self._clock.monotonic() >= deadline:
@@ -102,7 +105,7 @@ class Carrier:
                     why="the provider reported that it has destroyed the resource, and still reads it",
                 )
             await self._clock.sleep(pause)
-            pause = min(2 * pause, _LONGEST_POLL)
+            pause = min(2 * pause, LONGEST_POLL)
 
     async def create(self, now: Compared) -> Outcome:
         """Create the resource, whose plan is made for nothing that is there.
@@ -143,7 +146,10 @@ class Carrier:
         return await self._settled(handle)
 
     async def change(self, now: Compared) -> Outcome:
-        """Change the resource in its place."""
+        """Change the resource in its place.
+
+        A provider whose answer is what it had planned is not asked again: the next diff looks.
+        """
         self._push.progress("changing")
         assert now.planned is not None  # as only of what should not exist
         prior, known = now.observed.state, now.observed.handle
@@ -166,6 +172,8 @@ class Carrier:
                 handle=replace(known, private=private).text(),
             )
         handle = new_handle(now.sought, applied.state, known.import_id)
+        if _is_as_planned(now, applied):
+            return Outcome(Result.DONE, handle=handle.text())
         return await self._settled(handle)
 
     async def _applied(self, sought: Sought, prior: State) -> Applied:
@@ -193,7 +201,7 @@ class Carrier:
 
     async def _settled(self, handle: TerraformHandle) -> Outcome:
         """Look until the resource is as intended."""
-        deadline, pause = self._clock.monotonic() + self._settle_seconds, _FIRST_POLL
+        deadline, pause = self._clock.monotonic() + self._settle_seconds, FIRST_POLL
         text = handle.text()
         while True:
             found: Diff | LehrError
@@ -212,12 +220,21 @@ class Carrier:
                     )
                 return _failed(f"it was applied, and still differs: {found.summary()}", handle)
             await self._clock.sleep(pause)
-            pause = min(2 * pause, _LONGEST_POLL)
+            pause = min(2 * pause, LONGEST_POLL)
 
     def _hidden(self, now: Compared) -> Hidden:
         block, state = now.sought.schema.block, now.observed.state
         planned = None if now.planned is None else now.planned.value
         return now.sought.intended.secrecy(block, state.value, now.sought.config, planned).hidden
+
+
+def _is_as_planned(now: Compared, applied: Applied) -> bool:
+    """Whether a resource has become what was planned. Values unknown in the plan may be anything."""
+    assert now.planned is not None
+    if applied.state.value is None:
+        return False
+    found = differences(now.sought.schema.block, now.planned.value, applied.state.value)
+    return all(item.before is UNKNOWN and not has_unknown(item.after) for item in found)
 
 
 def _failed(message: str, handle: TerraformHandle) -> Outcome:

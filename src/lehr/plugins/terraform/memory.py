@@ -6,8 +6,11 @@ import math
 from collections import OrderedDict
 from typing import TypeVar
 
+from msgspec.structs import replace
+
 from lehr.base.clock import Clock
 from lehr.model.asset import AssetKey
+from lehr.model.diff import Target
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -16,13 +19,14 @@ _MOST = 10_000
 
 
 class Memory:
-    """Hints about lost pushes and new resources."""
+    """Hints about pushes: lost ones, and what others have made and changed."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._left: OrderedDict[str, str] = OrderedDict()
         self._searched: OrderedDict[str, float] = OrderedDict()
         self._made: OrderedDict[AssetKey, float] = OrderedDict()
+        self._changed: OrderedDict[AssetKey, tuple[float, Target]] = OrderedDict()
 
     def left(self, operation: str) -> str | None:
         """The handle that a cancelled push has left, empty for none; None if that is not known."""
@@ -49,6 +53,22 @@ class Memory:
             _keep(self._made, key, self._clock.monotonic())
         else:
             self._made.pop(key, None)
+
+    def note_changed(self, target: Target, handle: str) -> None:
+        """Remember that a push has changed a resource, and that no diff has an answer yet."""
+        _keep(self._changed, target.key, (self._clock.monotonic(), replace(target, handle=handle)))
+
+    def changed_seconds(self, target: Target) -> float:
+        """Since when this process has changed the resource to this intent; infinite if it has not.
+
+        Infinite also once a diff has an answer.
+        """
+        at, changed = self._changed.get(target.key, (-math.inf, None))
+        return self._clock.monotonic() - at if changed == target else math.inf
+
+    def note_compared(self, target: Target) -> None:
+        """Remember that a diff has an answer, whatever was changed before."""
+        self._changed.pop(target.key, None)
 
 
 def _keep(known: OrderedDict[K, V], key: K, value: V) -> None:

@@ -27,7 +27,7 @@ from lehr.model.operation import DONE, Operation, Outcome, Progress, Result
 from lehr.model.outputs import OutputNames
 from lehr.plugins.terraform import born, discovery, reading
 from lehr.plugins.terraform import handle as handles
-from lehr.plugins.terraform.changes import Carrier, Compared
+from lehr.plugins.terraform.changes import FIRST_POLL, LONGEST_POLL, Carrier, Compared
 from lehr.plugins.terraform.compare import SecretsIn
 from lehr.plugins.terraform.finding import Observed
 from lehr.plugins.terraform.handle import TerraformHandle
@@ -37,6 +37,7 @@ from lehr.plugins.terraform.memory import Memory
 from lehr.plugins.terraform.payload import TERRAFORM_DATA, TERRAFORM_RESOURCE, TerraformData
 from lehr.plugins.terraform.provider import ProviderGoneError, Value
 from lehr.plugins.terraform.providers import LimitedProvider, Providers, Start
+from lehr.plugins.terraform.recent_looks import RecentLooks
 from lehr.sdk.plugin import AssetPlugin, Found, IndexedDiff, Push, Reader, Traits
 from lehr.sdk.protected import Protected
 from lehr.sdk.secrets import NoSecrets, Secrets
@@ -103,6 +104,7 @@ class TerraformPlugin(AssetPlugin):
         self._linger_seconds = linger_seconds
         self._providers = Providers(clock, start, call_seconds=call_seconds)
         self._memory = Memory(clock)
+        self._recent = RecentLooks(clock)
         self._looks = Looks(self._memory, visible_seconds, secrets_in)
         self._running: Counter[AssetKey] = Counter()
         self._tasks: set[asyncio.Task[Outcome]] = set()
@@ -116,6 +118,13 @@ class TerraformPlugin(AssetPlugin):
                 return await self._looks.data_source(provider, intended, target.goal)
             handle, lost = self._known(target)
             found = await self._looks.resource(provider, intended, target, handle, lost)
+            pause = FIRST_POLL
+            while not found.diff.empty and self._memory.changed_seconds(target) < self._settle_seconds:
+                await self._clock.sleep(pause)  # the API may not show yet what was changed
+                pause = min(2 * pause, LONGEST_POLL)
+                found = await self._looks.resource(provider, intended, target, handle, lost)
+        self._memory.note_compared(target)
+        self._recent.note(target, intended, found)
         learned = lost != target.lost  # this process knows what the lost push has left
         if found.observed.state.value is None and learned:
             return replace(found.diff, handle="")
@@ -187,7 +196,9 @@ class TerraformPlugin(AssetPlugin):
     async def _pushed(self, target: Target, intended: Intended, push: Push) -> Outcome:
         async with self._use(intended) as provider:
             handle, lost = self._known(target)
-            now = await self._looks.resource(provider, intended, target, handle, lost)
+            now = self._recent.take(target, intended, push.operation.diff_digest)
+            if now is None:
+                now = await self._looks.resource(provider, intended, target, handle, lost)
             if now.diff.empty:
                 text = now.observed.handle.text()
                 return Outcome(Result.DONE, handle=text if text != target.handle else UNSET)
@@ -222,7 +233,10 @@ class TerraformPlugin(AssetPlugin):
                 return Outcome(Result.FAILED, "cancelled after the resource was destroyed", handle="")
             now = now._replace(observed=Observed())
         if now.observed.state.value is not None:
-            return await carrier.change(now)
+            outcome = await carrier.change(now)
+            if outcome.result is Result.DONE and isinstance(outcome.handle, str):
+                self._memory.note_changed(target, outcome.handle)
+            return outcome
         outcome = await carrier.create(now)
         self._memory.note_made(target.key, exists=bool(outcome.handle))
         return outcome

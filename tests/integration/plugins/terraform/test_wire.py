@@ -166,6 +166,21 @@ def test_validation_finds_errors_and_warnings(running: Running) -> None:
     asyncio.run(scenario())
 
 
+def test_a_configuration_without_problems_is_validated_once_in_each_process(running: Running) -> None:
+    async def scenario() -> list[int]:
+        async def validate(size: int, type: str = "fake_given") -> int:
+            value = config(provider, type, {"name": "a", "size": size})
+            await provider.validate_resource(type, value)
+            return running.calls().count("ValidateResourceConfig")
+
+        async with running.started() as provider:
+            found = [await validate(size) for size in (1, 1, 2, 1, -1, -1)]
+        async with running.started() as provider:
+            return [*found, await validate(1)]
+
+    assert asyncio.run(scenario()) == [1, 1, 2, 2, 3, 4, 5]
+
+
 def test_no_diagnostic_has_a_sensitive_value(running: Running) -> None:
     async def scenario() -> None:
         async with running.started() as provider:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from typing import Any, TypeVar
 
@@ -35,6 +37,9 @@ _LONGEST_APPLY = 3600.0
 TERRAFORM_VERSION = "1.11.4"
 """The version of Terraform whose behaviour is imitated; providers get it."""
 
+_MOST_VALID = 10_000
+"""Configurations of which the client remembers, by their digests, that they are valid."""
+
 T = TypeVar("T")
 
 
@@ -60,6 +65,7 @@ class WireProvider:
         self._seconds = seconds
         self._types: dict[tuple[str, str], CtyType] = {}
         self._applies: set[asyncio.Task[Any]] = set()
+        self._valid: OrderedDict[bytes, None] = OrderedDict()
 
     @property
     def schema(self) -> ProviderSchema:
@@ -94,11 +100,21 @@ class WireProvider:
         return (*warnings, *_warnings(answer.diagnostics, block, config))
 
     async def validate_resource(self, type: str, config: Value) -> tuple[Diagnostic, ...]:
+        """As in `Provider`. A provider checks a configuration alone, so one that is valid stays so."""
         request = messages.ValidateConfig.Request(
             type_name=type, config=packed(config, self._type(type)), client_capabilities=CAPABILITIES
         )
+        key = hashlib.sha256(type.encode() + b"\0" + request.config.msgpack).digest()
+        if key in self._valid:
+            self._valid.move_to_end(key)
+            return ()
         answer = await self._call(calls.VALIDATE_RESOURCE, request)
-        return _diagnostics(answer.diagnostics, self._block(type), config)
+        found = _diagnostics(answer.diagnostics, self._block(type), config)
+        if not found:
+            self._valid[key] = None
+            if len(self._valid) > _MOST_VALID:
+                self._valid.popitem(last=False)
+        return found
 
     async def import_resource(self, type: str, id: str) -> State:
         type_ = self._type(type)
