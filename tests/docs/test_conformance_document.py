@@ -11,7 +11,7 @@ from types import ModuleType
 
 import pytest
 
-from lehr.testing.conformance import asset_plugin, check_plugin, source
+from lehr.testing.conformance import asset_plugin, check_plugin, source, validator
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "how-to" / "test-a-plugin.md").read_text()
 SUBJECTS_OF_THE_CHECK = 4
@@ -37,7 +37,13 @@ def test_the_examples_keep_their_contracts(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("heading", "suite"), [("A plugin", asset_plugin), ("A check", check_plugin), ("A source", source)]
+    ("heading", "suite"),
+    [
+        ("A plugin", asset_plugin),
+        ("A check", check_plugin),
+        ("A validator", validator),
+        ("A source", source),
+    ],
 )
 def test_every_rule_is_named_as_it_is_documented(heading: str, suite: ModuleType) -> None:
     told = re.findall(r"^\| `([a-z_]+)` \| (.+) \|$", section(heading), re.MULTILINE)

@@ -33,4 +33,7 @@ def test_the_guide_is_run(tmp_path: Path) -> None:
     assert "an incident is open" in printed
     assert "good evening" in printed.partition("an incident is open")[2]
     assert "ok      incident/no_answer_is_no_permission" in printed
-    assert "0 broken" in printed
+    refused = printed.partition("error[wording/W001]: the text contains howdy\n  --> assets/motd.yaml:5:3")[2]
+    assert "\nhowdy there\n" in refused.partition("\ngood evening\n")[2]
+    assert "ok      wording/changes_can_be_divided" in printed
+    assert printed.count("0 broken") == 2

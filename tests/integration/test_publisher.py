@@ -34,6 +34,7 @@ from lehr.plugins.file.payload import File
 from lehr.publish.claims import Compared, compare
 from lehr.publish.predecessor import StoredPredecessor
 from lehr.publish.publisher import Publisher
+from lehr.sdk.asked_validator import AskedValidator
 from lehr.sdk.claims import Claims
 from lehr.sdk.generation import Generated, Generation, OvertakenError
 from lehr.sdk.protected import Protected
@@ -82,6 +83,7 @@ class Place:
         claims: Claims | None = None,
         clock: Clock | None = None,
         validators: Sequence[Validator] = (),
+        asked_validators: Sequence[AskedValidator] = (),
     ) -> Publisher:
         """A publisher over this generation."""
         return Publisher(
@@ -101,6 +103,7 @@ class Place:
             look_up,
             claims,
             validators,
+            asked_validators,
         )
 
     async def _ask(self, write: object) -> object:

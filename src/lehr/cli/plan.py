@@ -18,6 +18,7 @@ from lehr.cli.main import DIFFERENCES
 from lehr.cli.metrics_file import metrics_option
 from lehr.cli.output import output_option, show_text
 from lehr.cli.pager import no_pager_option
+from lehr.cli.plugins_file import note_of_unasked, plugins_option
 from lehr.cli.selected_workspace import location_and_selector
 from lehr.cli.stored import workspace_state, workspace_state_option
 from lehr.model.selector import Selector
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from lehr.sdk.generation import Generation
     from lehr.sdk.plugin import TextChange
     from lehr.sdk.store import Store
+    from lehr.wiring import Deployment
 
 
 @command()
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
 @no_pager_option
 @output_option("text", "json", "yaml")
 @metrics_option
+@plugins_option
 @workspace_state_option
 def plan(
     location: str | None,
@@ -49,6 +52,7 @@ def plan(
     full_diff: bool,
     form: str,
     metrics: Path | None,
+    plugins_file: Path | None,
     state: Path | None,
 ) -> None:
     """Show what Lehr would change in production for the workspace in DIR. Changes nothing.
@@ -59,6 +63,9 @@ def plan(
     Runs the first turn of every asset as `lehr run` would after a start, with the files in DIR as the newest
     incarnation, up to the push. If several assets compete for the rest of a limit, they get it in the order
     of their ids.
+
+    The workspace must be valid, as `lehr validate` checks it. With --plugins, that includes the validators of
+    these plugins, and assets of their types are compared.
 
     Text that would change is shown line by line, except where it may be a secret. JSON and YAML have the
     changes, but no text.
@@ -79,7 +86,7 @@ def plan(
     with asyncio.Runner() as runner:
         opened = contextlib.AsyncExitStack()
         try:
-            opening = _planner(Path(directory), state, only, metrics)
+            opening = _planner(Path(directory), state, only, metrics, plugins_file)
             planner = runner.run(opened.enter_async_context(opening))
             planned = runner.run(planner.plan())
             if only is not None and not planned:
@@ -109,15 +116,27 @@ def _lines(runner: Runner, planner: Planner, planned: list[Planned], *, full: bo
 
 @contextlib.asynccontextmanager
 async def _planner(
-    directory: Path, state: Path | None, only: Selector | None, metrics: Path | None
+    directory: Path,
+    state: Path | None,
+    only: Selector | None,
+    metrics: Path | None,
+    plugins_file: Path | None,
 ) -> AsyncIterator[Planner]:
+    from msgspec.structs import replace
+
     from lehr import wiring
+    from lehr.cli.deployment import deployment_of
 
     folder = workspace_state(directory, state)
     generation = wiring.generation(state=folder, keeps=False)
     await generation.begin()  # first of all: it takes as long as everything that is imported here
     try:
-        async with _planner_with(generation, directory, state, only, metrics) as planner:
+        deployment = replace(
+            deployment_of(str(directory), state, kind="directory"),
+            metrics=metrics,
+            plugins=plugins_file,
+        )
+        async with _planner_with(generation, deployment, directory, state, only) as planner:
             yield planner
     finally:
         await generation.close()
@@ -126,19 +145,16 @@ async def _planner(
 @contextlib.asynccontextmanager
 async def _planner_with(
     generation: Generation,
+    deployment: Deployment,
     directory: Path,
     state: Path | None,
     only: Selector | None,
-    metrics: Path | None,
 ) -> AsyncIterator[Planner]:
     import asyncio
-
-    from msgspec.structs import replace
 
     from lehr import wiring
     from lehr.base.chance import Chance
     from lehr.base.clock import SystemClock
-    from lehr.cli.deployment import deployment_of
     from lehr.cli.diagnostics import show
     from lehr.cli.run_log import configure_logs
     from lehr.cli.validate import beside, claims_beside, require_valid, show_notes
@@ -147,36 +163,40 @@ async def _planner_with(
     from lehr.dry_run.planner import Planner
     from lehr.publish.claims import NOT_COMPARED
     from lehr.sdk.runtime import Runtime
+    from lehr.validate import UNANSWERED
 
     configure_logs()
-    with beside(directory, state) as there, contextlib.ExitStack() as opened:
+    async with contextlib.AsyncExitStack() as opened:
+        there = opened.enter_context(beside(directory, state))
         claims = claims_beside(directory, state)
-        tree = await look_at(directory, there, generation=generation, claims=claims)
+        plugins = wiring.plugins(deployment)
+        for plugin in plugins:
+            opened.push_async_callback(plugin.close)
+        asked = wiring.remote_validators(plugins)
+        tree = await look_at(directory, there, generation=generation, claims=claims, asked_validators=asked)
+        unasked = note_of_unasked(deployment.plugins, deployment.state)
+        tree = tree._replace(notes=(*tree.notes, *unasked))
         ending = asyncio.create_task(generation.close())
         require_valid(tree)
         show_notes(tree)
         for item in tree.diagnostics:
-            if item.code == NOT_COMPARED:
+            if item.code == NOT_COMPARED or item.code in UNANSWERED:
                 show((item,))
         assert tree.partition is not None
         _require_same(there, tree.partition)
         store = there or opened.enter_context(wiring.empty_store())
         clock = SystemClock()
-        deployment = replace(deployment_of(str(directory), state, kind="directory"), metrics=metrics)
         looks = wiring.looks(deployment, patience=None)
+        opened.push_async_callback(looks.close)
         runtime = Runtime(tree.partition, store, tree.registry, clock, Chance(), Inline(), only, looks)
         candidate = CandidateIntent(
             store.intent, tree.partition, tree.newest, tree.assets, tree.changes, tree.registry, clock.now()
         )
-        plugins = wiring.plugins(deployment)
         try:
             await wiring.described(plugins)
             yield Planner(runtime, candidate, plugins, wiring.checks(plugins))
         finally:
             await ending
-            await looks.close()
-            for plugin in plugins:
-                await plugin.close()
 
 
 def _require_same(store: Store | None, partition: Partition) -> None:

@@ -205,7 +205,7 @@ def run(
         poll=poll,
         signed_by=signed_by,
         metrics=metrics,
-        plugins=plugins_file and plugins_file.absolute(),
+        plugins=plugins_file,
         selections=selections,
         selection_tokens=_token_files(selection_tokens, selections),
         exact=once,

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec.structs import replace
 
 from lehr import wiring
+from lehr.base.blocking import Inline
 from lehr.base.diagnostics import Diagnostic, errors, in_order
+from lehr.base.errors import LehrError
 from lehr.cli.deployment import deployment_of
 from lehr.control.state_folder import default_state
 from lehr.model.asset import Asset, AssetId, Partition
@@ -18,6 +20,7 @@ from lehr.model.incarnation import AssetChange, Incarnation
 from lehr.model.types import Registry
 from lehr.publish.claims import compare
 from lehr.publish.database_answers import consult
+from lehr.publish.plugin_answers import ask
 from lehr.publish.predecessor import StoredPredecessor, types_for
 from lehr.publish.problem_positions import Locator, with_excerpts
 from lehr.query.compare import changes_between
@@ -27,6 +30,7 @@ from lehr.validate import DeltaProposal, MappingPredecessor, validate
 
 if TYPE_CHECKING:
     from lehr.model.provenance import DeclaredGenerator
+    from lehr.sdk.asked_validator import Answered, AskedValidator
     from lehr.sdk.claims import Claims
     from lehr.sdk.generation import Generated, Generation
     from lehr.sdk.source import Snapshot
@@ -48,6 +52,7 @@ class WorkingTree(NamedTuple):
         newest: header of the incarnation that it was validated against; None for none.
         changes: how it differs from that.
         notes: useful information that is not a problem of the workspace.
+        judged_by: validators of plugins in other processes that have judged it.
     """
 
     partition: Partition | None
@@ -58,6 +63,7 @@ class WorkingTree(NamedTuple):
     newest: Incarnation | None = None
     changes: tuple[AssetChange, ...] = ()
     notes: tuple[str, ...] = ()
+    judged_by: tuple[str, ...] = ()
 
     @property
     def valid(self) -> bool:
@@ -73,6 +79,7 @@ async def look_at(
     memo: Path | None = None,
     generation: Generation | None = None,
     claims: Sequence[Claims] = (),
+    asked_validators: Sequence[AskedValidator] = (),
 ) -> WorkingTree:
     """Generate and validate the workspace in `directory`; nothing is written.
 
@@ -82,6 +89,7 @@ async def look_at(
         memo: build it a third time with a copy of this file, the cached results of a control plane.
         generation: builds it; None for a new worker that builds from scratch.
         claims: registers of the claims of other partitions on this host. They are closed.
+        asked_validators: those of plugins in other processes.
 
     Raises:
         TransientError, StalledError: the directory cannot be read, or generation failed.
@@ -106,6 +114,7 @@ async def look_at(
                 look_up=look_up,
                 claims=claims,
                 validators=validators,
+                asked_validators=asked_validators,
             )
         finally:
             for register in claims:
@@ -134,6 +143,7 @@ async def look_at_snapshot(
     look_up: LookUp | None = None,
     claims: Sequence[Claims] = (),
     validators: Sequence[Validator] = (),
+    asked_validators: Sequence[AskedValidator] = (),
 ) -> WorkingTree:
     """As `look_at`, for files that need not be on disk.
 
@@ -143,6 +153,7 @@ async def look_at_snapshot(
         look_up: queries the databases that policies use; None for none.
         claims: registers of the claims of other partitions.
         validators: those of plugins.
+        asked_validators: those of plugins in other processes.
 
     Raises:
         TransientError, StalledError: generation failed.
@@ -158,7 +169,9 @@ async def look_at_snapshot(
         generated.partition, generated.assets, generated.declared, types, generated.diagnostics
     )
     if tree.partition is not None and tree.valid:
-        tree = await _validated(tree, tree.partition, snapshot, generated, store, look_up, claims, validators)
+        tree = await _validated(
+            tree, tree.partition, snapshot, generated, store, look_up, claims, validators, asked_validators
+        )
     return tree._replace(diagnostics=with_excerpts(in_order(tree.diagnostics), snapshot))
 
 
@@ -182,6 +195,7 @@ async def _validated(
     look_up: LookUp | None,
     claims: Sequence[Claims],
     validators: Sequence[Validator],
+    asked_validators: Sequence[AskedValidator],
 ) -> WorkingTree:
     registry = tree.registry.copy()
     registry.declare(types_for(generated, None if store is None else store.intent, partition))
@@ -195,15 +209,20 @@ async def _validated(
     limits = generated.limits or Limits()
     answers = await consult(limits, changes, look_up)
     compared = await compare(claims, partition, changes, generated.assets, registry)
-    locator = Locator(snapshot)
-    proposal = DeltaProposal(
-        partition, registry, limits, changes, predecessor, locator, answers, compared.conflicts
-    )
-    diagnostics = (*generated.diagnostics, *validate(proposal, validators), *compared.warnings)
+
+    def proposal(answered: Sequence[Answered] = ()) -> DeltaProposal:
+        locator, conflicts = Locator(snapshot), compared.conflicts
+        return DeltaProposal(
+            partition, registry, limits, changes, predecessor, locator, answers, conflicts, answered
+        )
+
+    answered = await ask(asked_validators, changes, proposal, Inline())
+    diagnostics = (*generated.diagnostics, *validate(proposal(answered), validators), *compared.warnings)
     return tree._replace(
         registry=registry,
         diagnostics=diagnostics,
         newest=newest,
         changes=changes,
         notes=compared.notes,
+        judged_by=tuple(item.validator for item in answered if not isinstance(item.answer, LehrError)),
     )

@@ -18,6 +18,7 @@ from lehr.control.server import CarryOut
 from lehr.enforce.plugin_errors import one_line
 from lehr.model.selector import Selector
 from lehr.model.types import Registry
+from lehr.sdk.asked_validator import AskedValidator
 from lehr.sdk.calendars import Calendars, no_calendars
 from lehr.sdk.check import CheckPlugin
 from lehr.sdk.claims import Claims
@@ -61,6 +62,7 @@ class Parts(msgspec.Struct, frozen=True):
         forget_store: undoes that.
         retention: what a run does not prune; None to prune nothing.
         only: the assets to enforce, as in `lehr.sdk.runtime.Runtime`.
+        asked_validators: those of plugins in other processes.
         metrics: answers questions of checks about production.
         close_metrics: ends that.
         selections: target selections that are not Lehr's own.
@@ -83,6 +85,7 @@ class Parts(msgspec.Struct, frozen=True):
     owner: str
     look_up: LookUp | None = None
     validators: Sequence[Validator] = ()
+    asked_validators: Sequence[AskedValidator] = ()
     joins: bool = False
     forget_store: Callable[[], None] = lambda: None
     retention: Retention | None = None

@@ -81,6 +81,7 @@ class ControlPlane:
             parts.look_up,
             parts.claims,
             parts.validators,
+            parts.asked_validators,
         )
         self._refreshing = asyncio.Lock()
         commander = Commander(runtime, lambda: self._tenures.current, self.refresh, self.state)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from msgspec.structs import replace
@@ -24,9 +25,11 @@ from lehr.publish.claims import claim_anything, claims_of, register_unusable, ta
 from lehr.publish.database_answers import consult
 from lehr.publish.moved import Moved
 from lehr.publish.overtakable_generation import generated_unless_overtaken
+from lehr.publish.plugin_answers import ask
 from lehr.publish.predecessor import StoredPredecessor, types_for
 from lehr.publish.problem_positions import Locator, with_excerpts
 from lehr.publish.stages import Begun, Compared, Consulted, Ended, Generated, Judged, Read, advance
+from lehr.sdk.asked_validator import AskedValidator
 from lehr.sdk.claims import Claims
 from lehr.sdk.generation import Generated as Output
 from lehr.sdk.generation import Generation, OvertakenError
@@ -40,8 +43,8 @@ from lehr.sdk.source import (
     SourcesError,
     revisions_of,
 )
-from lehr.sdk.validator import BEYOND_SOURCE, Limits, LookUp, Validator
-from lehr.validate import NOT_ASKED, DeltaProposal, judge
+from lehr.sdk.validator import Limits, LookUp, Validator, is_beyond_source
+from lehr.validate import UNANSWERED, DeltaProposal, judge
 
 log = Log()
 
@@ -80,6 +83,7 @@ class Publisher:
         look_up: LookUp | None = None,
         claims: Claims | None = None,
         validators: Sequence[Validator] = (),
+        asked_validators: Sequence[AskedValidator] = (),
     ) -> None:
         """Publish from `source` to the store of `runtime`.
 
@@ -90,6 +94,7 @@ class Publisher:
             look_up: queries a database that must judge a change; None where none can be queried.
             claims: the register of the host; None where other partitions cannot exist.
             validators: those of plugins. They may read files.
+            asked_validators: those of plugins in other processes.
         """
         self._partition, store = runtime.partition, runtime.store
         self._source = source
@@ -104,6 +109,7 @@ class Publisher:
         self._look_up = look_up
         self._claims = claims
         self._validators = validators
+        self._asked_validators = asked_validators
         self._moved = Moved(claims, runtime.partition, store, self._registry, blocking) if claims else None
         self._unpublished: set[AssetId] | None = None
         self._differs_from = 0
@@ -214,7 +220,7 @@ class Publisher:
         last = await self._reading.run(self._store.records.attempt, self._partition)
         if last is None or last.sources != _sources(snapshot) or last.sequence != await self._newest():
             return read  # an incarnation's origin may not be recorded; the source may have moved back
-        if any(item.code in BEYOND_SOURCE for item in errors(last.diagnostics)):
+        if any(is_beyond_source(item.code) for item in errors(last.diagnostics)):
             return read  # a claim may have been released, a path moved, a value added to a database
         if last.publication is Publication.REFUSED:
             return _end(read, Publication.REFUSED, *last.diagnostics)
@@ -297,6 +303,9 @@ class Publisher:
         changes = compared.changes
         answers = await consult(compared.output.limits or Limits(), changes, self._look_up)
         consulted = advance(compared, Consulted, answers=answers)
+        propose = partial(self._proposal, consulted)
+        answered = await ask(self._asked_validators, changes, propose, self._blocking)
+        consulted = replace(consulted, answered=answered)
         if self._claims is None or not await self._blocking.run(claim_anything, changes, self._registry):
             return consulted
         assert self._moved is not None
@@ -311,8 +320,8 @@ class Publisher:
     async def _validate(self, consulted: Consulted) -> Judged | Ended:
         return await self._blocking.run(self._judge, consulted)
 
-    def _judge(self, consulted: Consulted) -> Judged | Ended:
-        proposal = DeltaProposal(
+    def _proposal(self, consulted: Consulted) -> DeltaProposal:
+        return DeltaProposal(
             self._partition,
             self._registry,
             consulted.output.limits or Limits(),
@@ -321,13 +330,17 @@ class Publisher:
             Locator(consulted.snapshot),
             consulted.answers,
             consulted.conflicts,
+            consulted.answered,
         )
+
+    def _judge(self, consulted: Consulted) -> Judged | Ended:
+        proposal = self._proposal(consulted)
         judgement = judge(proposal, self._validators)
         diagnostics = (*consulted.diagnostics, *judgement.diagnostics)
         if errors(diagnostics):
             ended = _end(consulted, Publication.REFUSED, *diagnostics)
-            if any(item.code == NOT_ASKED for item in errors(diagnostics)):
-                # Retried: the database may come back.
+            if any(item.code in UNANSWERED for item in errors(diagnostics)):
+                # Retried: the database or the plugin may come back.
                 ended = replace(ended, publication=Publication.UNREADABLE)
             return ended
         candidate = replace(consulted.candidate, acknowledged=judgement.acknowledged)

@@ -16,6 +16,7 @@ from lehr.base.diagnostics import Diagnostic
 from lehr.model.attempt import Publication
 from lehr.model.incarnation import AssetChange, Candidate, Incarnation, SourceRevision
 from lehr.publish.claims import Claimed
+from lehr.sdk.asked_validator import Answered
 from lehr.sdk.claims import Conflict
 from lehr.sdk.generation import Generated as Output
 from lehr.sdk.source import Snapshot
@@ -57,9 +58,10 @@ class Compared(Generated, frozen=True, kw_only=True):
 
 
 class Consulted(Compared, frozen=True, kw_only=True):
-    """Databases and the register of claims have answered validation's questions."""
+    """Databases, plugins and the register of claims have answered validation's questions."""
 
     answers: Answers
+    answered: Sequence[Answered] = ()
     claimed: Claimed = {}
     conflicts: Sequence[Conflict] = ()
 

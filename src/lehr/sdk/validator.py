@@ -121,7 +121,7 @@ class NotSecret(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class WhenDown(enum.StrEnum):
-    """How a change is handled while a database that should judge it is unreachable.
+    """How a change is handled while a database or plugin that should judge it is unreachable.
 
     REFUSE: it is not published, and retried. WARN: it is published without this check.
     """
@@ -158,12 +158,23 @@ LookUp = Callable[[DatabaseRule], Awaitable[frozenset[str]]]
 ACKNOWLEDGEABLE = ("VAL021", "VAL022", "VAL023", "VAL024", "VAL025", "VAL060")
 """Errors that may be intended: an acknowledgement turns them into warnings."""
 
-BEYOND_SOURCE = frozenset({"VAL011", "VAL030", "VAL031", "VAL032", "VAL050", "VAL051"})
-"""Errors that may depend on more than the source: on what is still being turned down, and on claims, paths or
-databases of this host.
-
-A revision that was refused with one of them is judged again at each pass, even if the source is the same.
+BEYOND_SOURCE = frozenset({"VAL011", "VAL030", "VAL031", "VAL032", "VAL050", "VAL051", "VAL080"})
+"""Errors that may depend on more than the source: on what is still being turned down, and on claims, paths,
+databases or plugins of this host. So may those that validators of plugins have found: see `is_beyond_source`.
 """
+
+
+def code_of(validator: str, code: str) -> str:
+    """The code of a problem that a validator of a plugin has found: `naming/N001`."""
+    return f"{validator}/{code}"
+
+
+def is_beyond_source(code: str) -> bool:
+    """Whether an error of this code may depend on more than the source.
+
+    A revision that was refused with one of them is judged again at each pass, even if the source is the same.
+    """
+    return code in BEYOND_SOURCE or "/" in code
 
 
 class Limits(msgspec.Struct, frozen=True):
@@ -220,6 +231,13 @@ class Proposal(Protocol):
 
     def size_before(self) -> int:
         """Number of assets of the predecessor."""
+        ...
+
+    def prefetch(self, assets: Iterable[AssetId] = (), referrers: Iterable[AssetId] = ()) -> None:
+        """Name assets, and assets whose references are wanted, that will be looked up.
+
+        Only a validator in a process of its own needs it: it gets them in one step instead of one by one.
+        """
         ...
 
 

@@ -8,13 +8,17 @@ scope, which is never the whole set, so validation costs O(changed); all problem
 first; absence is never treated as an intent to remove (I4).
 """
 
+from lehr.validate.asked_validators import NO_ANSWER
 from lehr.validate.databases import NOT_ASKED
 from lehr.validate.proposal import DeltaProposal, Locate, MappingPredecessor, Predecessor
 from lehr.validate.secrets import known_secret, masked
 from lehr.validate.validators import VALIDATORS, Judgement, judge, validate
 
+UNANSWERED = frozenset({NOT_ASKED, NO_ANSWER})
+"""Errors that only mean that a database or a plugin could not be asked: the revision may be fine."""
+
 __all__ = [
-    "NOT_ASKED",
+    "UNANSWERED",
     "VALIDATORS",
     "DeltaProposal",
     "Judgement",

@@ -91,7 +91,7 @@ def _gone(asset: Asset) -> Diagnostic:
         why=f"it was declared at {asset.origin}; its absence does not determine what should happen to it",
         fix=_ways_out(asset.id),
         subject=asset.id,
-        at=_former(asset),
+        at=former_file(asset),
     )
 
 
@@ -105,10 +105,10 @@ def _many_gone(gone: list[Asset]) -> Diagnostic:
         why=f"they were declared in {where}; their absence does not determine what should happen to them",
         fix=f"put the files back; or, for each asset: {_ways_out('ID')}",
         subject=gone[0].id,
-        at=_former(gone[0]),
+        at=former_file(gone[0]),
     )
 
 
-def _former(asset: Asset) -> Position | None:
-    """Only the file: its line numbers are those of an older revision."""
+def former_file(asset: Asset) -> Position | None:
+    """Where an asset was declared; only the file: its line numbers are those of an older revision."""
     return None if asset.origin is None else Position(asset.origin.file)

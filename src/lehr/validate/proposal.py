@@ -12,6 +12,7 @@ from lehr.model.asset import Asset, AssetId, Partition
 from lehr.model.incarnation import AssetChange
 from lehr.model.selector import Selector
 from lehr.model.types import Mention, Registry
+from lehr.sdk.asked_validator import Answered
 from lehr.sdk.claims import Conflict
 from lehr.sdk.validator import Answers, Limits
 
@@ -136,6 +137,7 @@ class DeltaProposal:
         locate: finds the line of a value; without it, diagnostics point to where an asset starts.
         answers: answers of the databases that must judge the changes.
         conflicts: claims of the changes that something else holds on this host.
+        answered: answers of the validators of plugins.
 
     Attributes:
         mentions: the references that each new or changed asset makes, if it makes any.
@@ -152,9 +154,11 @@ class DeltaProposal:
         locate: Locate | None = None,
         answers: Answers | None = None,
         conflicts: Collection[Conflict] = (),
+        answered: Collection[Answered] = (),
     ) -> None:
         self.answers: Answers = answers or {}
         self.conflicts = conflicts
+        self.answered = answered
         self.partition = partition
         self.registry = registry
         self.limits = limits
@@ -257,6 +261,14 @@ class DeltaProposal:
     def sizes_before(self) -> Mapping[str, int]:
         """Number of assets of the predecessor, of each type."""
         return self._predecessor.sizes()
+
+    def prefetch(self, assets: Iterable[AssetId] = (), referrers: Iterable[AssetId] = ()) -> None:
+        """Nothing: a look-up is cheap here."""
+
+    def before(self, id: AssetId) -> Asset | None:
+        """A changed asset as the predecessor has it; None if it is new, or has not changed."""
+        change = self._changes.get(id)
+        return None if change is None else change.before
 
     def place(self, asset: Asset, pointer: str = "") -> Position | None:
         """Position of the value at `pointer` of the asset's document, as exactly as known."""

@@ -11,6 +11,7 @@ from lehr.model.incarnation import Acknowledgement
 from lehr.sdk.validator import Scope
 from lehr.sdk.validator import Validator as ProposalValidator
 from lehr.validate.acknowledgements import acknowledge, acknowledgement_is_spent
+from lehr.validate.asked_validators import found_by_plugins
 from lehr.validate.claims import claimed_elsewhere, claimed_twice, leads_into_protected
 from lehr.validate.databases import database_is_not_asked, unknown_to_database
 from lehr.validate.dependencies import (
@@ -99,6 +100,7 @@ VALIDATORS: tuple[Validator, ...] = (
     OfAsset(policy_is_not_understood),
     OfAsset(policy_selects_no_type),
     OfMany(Scope.NEIGHBOURHOOD, policy_is_broken),
+    OfMany(Scope.NEIGHBOURHOOD, found_by_plugins),
 )
 
 

@@ -28,7 +28,7 @@ Imports are inside the functions, because commands that only read must not pay f
 """
 
 from lehr.wiring.deployment import MEMO_FILE, STATE_FILE, Deployment, plugins_file
-from lehr.wiring.dry_runs import dry_turns, recorded_deployment
+from lehr.wiring.dry_runs import dry_turns, opened_validators, recorded_deployment
 from lehr.wiring.installed import (
     calendars,
     checks,
@@ -43,7 +43,7 @@ from lehr.wiring.installed import (
 )
 from lehr.wiring.metrics import looks
 from lehr.wiring.plane import generation, look_up, parts
-from lehr.wiring.remote_plugins import described
+from lehr.wiring.remote_plugins import described, remote_validators
 from lehr.wiring.sources import past, primary_source, require_location, source
 from lehr.wiring.stores import (
     claim_registers,
@@ -75,6 +75,7 @@ __all__ = [
     "look_up",
     "looks",
     "open_store",
+    "opened_validators",
     "parts",
     "past",
     "plugins",
@@ -84,6 +85,7 @@ __all__ = [
     "recorded_deployment",
     "registry",
     "registry_of",
+    "remote_validators",
     "require_location",
     "secrets",
     "shutdown",

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING
 from lehr.wiring.deployment import Deployment, plugins_file
 from lehr.wiring.installed import calendars, checks, plugins
 from lehr.wiring.metrics import looks
-from lehr.wiring.remote_plugins import described
+from lehr.wiring.remote_plugins import described, remote_plugins, remote_validators
 from lehr.wiring.stores import registry_of
 
 if TYPE_CHECKING:
     from lehr.dry_run.dry_turns import DryTurns
     from lehr.model.asset import Partition
     from lehr.query.partition_view import Reading
+    from lehr.sdk.asked_validator import AskedValidator
 
 _CLOSE_SECONDS = 5.0
 _MOST_ABANDONED = 16
@@ -55,6 +56,20 @@ async def dry_turns(reading: Reading, deployment: Deployment) -> AsyncIterator[D
         yield DryTurns(reading, runtime, found, checks(found), rollouts)
 
 
+@contextlib.asynccontextmanager
+async def opened_validators(deployment: Deployment) -> AsyncIterator[list[AskedValidator]]:
+    """The validators of plugins in other processes while in this context. Their plugins start when asked.
+
+    Raises:
+        StalledError: the file of plugins cannot be used.
+    """
+    async with contextlib.AsyncExitStack() as opened:
+        found = remote_plugins(deployment, ())
+        for plugin in found:
+            opened.push_async_callback(_close, plugin.close)
+        yield remote_validators(found)
+
+
 async def _close(close: Callable[[], Awaitable[object]]) -> None:
     """Close a plugin or the metrics. One that hangs or fails keeps no other open, and hides no answer."""
     from lehr.base.log import Log
@@ -63,7 +78,7 @@ async def _close(close: Callable[[], Awaitable[object]]) -> None:
         async with asyncio.timeout(_CLOSE_SECONDS):
             await close()
     except Exception as error:
-        Log().warning("a dry run could not close a plugin", error=f"{type(error).__name__}: {error}")
+        Log().warning("a plugin could not be closed", error=f"{type(error).__name__}: {error}")
 
 
 def recorded_deployment(state: Path, metrics: Path | None = None) -> Deployment | None:

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
     from lehr.plugins.remote.records import PluginRecord
 
-__all__ = ["PluginRecord", "plugin_log", "plugin_records"]
+__all__ = ["PluginRecord", "known_validators", "plugin_log", "plugin_records"]
 
 
 def plugin_records(state: Path) -> list[PluginRecord]:
@@ -17,6 +17,17 @@ def plugin_records(state: Path) -> list[PluginRecord]:
     from lehr.plugins.remote.records import records
 
     return records(state)
+
+
+def known_validators(state: Path) -> dict[str, tuple[str, ...]]:
+    """The validators that programs have asked which use a state folder, by plugin; none without the extra."""
+    if not (state / "plugins").is_dir():  # as `lehr.plugins.remote.records.FOLDER`, which needs the extra
+        return {}
+    try:
+        from lehr.plugins.remote.records import known_validators
+    except ImportError:
+        return {}
+    return known_validators(state)
 
 
 def plugin_log(state: Path, name: str) -> list[Path]:

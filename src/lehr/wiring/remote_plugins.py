@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from lehr.plugins.remote.opening import Start
     from lehr.plugins.remote.plugin import RemotePlugin
     from lehr.plugins.remote.records import PluginFiles
+    from lehr.sdk.asked_validator import AskedValidator
     from lehr.sdk.check import CheckPlugin
     from lehr.sdk.plugin import AssetPlugin
     from lehr.sdk.secrets import Secrets
@@ -126,6 +127,18 @@ def remote_checks(plugins: Collection[AssetPlugin], known: Collection[CheckPlugi
     return found
 
 
+def remote_validators(plugins: Collection[AssetPlugin]) -> list[AskedValidator]:
+    """The validators that plugins of other processes answer, in the order of the file."""
+    import sys
+
+    if "lehr.plugins.remote.plugin" not in sys.modules:
+        return []
+    from lehr.plugins.remote.plugin import RemotePlugin
+
+    remote = (plugin for plugin in plugins if isinstance(plugin, RemotePlugin))
+    return [validator for plugin in remote for validator in plugin.validators]
+
+
 def read_plugins(file: Path) -> PluginConfiguration:
     """The plugins that a file configures.
 
@@ -159,6 +172,7 @@ def _plugin(deployment: Deployment, name: str, definition: PluginDefinition) -> 
     from lehr.plugins.remote.connection import Connection
     from lehr.plugins.remote.plugin import RemotePlugin
     from lehr.plugins.remote.records import FOLDER, Kept, PluginFiles, PluginRecord
+    from lehr.plugins.remote.validator import RemoteValidator
     from lehr.wiring.installed import registry, secrets
 
     def governs(type: str) -> bool:
@@ -167,8 +181,13 @@ def _plugin(deployment: Deployment, name: str, definition: PluginDefinition) -> 
 
     clock, read = SystemClock(), secrets(deployment, f"plugin {name}")
     files = PluginFiles(deployment.state / FOLDER, name, clock)
+    served = definition.serves
     record = PluginRecord(
-        name=name, types=definition.types, checks=definition.checks, address=definition.address
+        name=name,
+        types=definition.types,
+        checks=tuple(served["check"]),
+        validators=tuple(served["validator"]),
+        address=definition.address,
     )
     connection = Connection(
         name,
@@ -179,8 +198,15 @@ def _plugin(deployment: Deployment, name: str, definition: PluginDefinition) -> 
         files.description(),
         Kept(files, record, clock),
     )
-    checks = {item: RemoteCheck(item, connection, clock, governs) for item in definition.checks}
-    return RemotePlugin(connection, definition.types, clock, read, definition.selections, checks)
+    checks = {
+        item.name: RemoteCheck(item.name, connection, clock, governs, item.types)
+        for item in definition.served_checks
+    }
+    validators = [
+        RemoteValidator(item.name, connection, clock, item.types, item.when_down)
+        for item in definition.served_validators
+    ]
+    return RemotePlugin(connection, definition.types, clock, read, definition.selections, checks, validators)
 
 
 def _opener(
@@ -231,15 +257,26 @@ def _tls(files: TlsFiles, base: Path) -> Tls:
 
 
 def _accept(name: str, definition: PluginDefinition, description: m.DescribeResponse) -> None:
-    """Refuse a plugin that lacks a type that is assigned to it."""
+    """Refuse a plugin that lacks something that is assigned to it."""
     from lehr.base.errors import StalledError
 
-    types = [item.name for item in description.types]
-    described = [*types, *description.selections, *description.checks]
-    if missing := sorted(set(definition.serves).difference(described)):
+    described = {
+        "type": [item.name for item in description.types],
+        "selection": description.selections,
+        "check": description.checks,
+        "validator": description.validators,
+    }
+    served = definition.serves
+    missing = [
+        f"the {kind} {item}"
+        for kind in served
+        for item in sorted({*served[kind]}.difference(described[kind]))
+    ]
+    if missing:
+        offered = [f"the {kind} {item}" for kind, items in described.items() for item in items]
         raise StalledError(
             f"the plugin {name} does not serve {', '.join(missing)}",
             code="WIR124",
-            why=f"it serves {', '.join(described) or 'nothing'}",
-            fix="correct `types`, `selections` or `checks` in the file of plugins, or update the plugin",
+            why=f"it serves {', '.join(offered) or 'nothing'}",
+            fix="correct the names in the file of plugins, or update the plugin",
         )

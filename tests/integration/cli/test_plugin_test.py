@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from lehr.cli.main import cli
+from lehr.testing.conformance.validator import RULES
 
 REMOTE = Path(__file__).parents[1] / "plugins/remote"
 
@@ -110,3 +111,91 @@ def test_a_check_that_breaks_a_rule_is_found(tmp_path: Path, fault: str, rule: s
 def test_a_check_that_the_plugin_does_not_answer_is_named(tmp_path: Path) -> None:
     done = hold("check_plugin.py", cases(tmp_path, case(check="nightly")))
     assert "the plugin does not answer the check nightly" in str(done.exception)
+
+
+def changes(folder: Path, *found: dict[str, object], **more: object) -> Path:
+    """A folder with nothing but cases for validators."""
+    paths = os.pathsep.join(path for path in sys.path if path)
+    content = {"cases": found, "environment": {"PYTHONPATH": paths}, **more}
+    (folder / "validators.yaml").write_text(json.dumps(content))
+    return folder
+
+
+def change(**changed: object) -> dict[str, object]:
+    site = {"name": "Web", "owner": "mira", "host": "h1"}
+    web = {"id": "web", "type": "shop.Site", "payload": site}
+    problem = {"code": "N001", "asset": "web", "pointer": "/payload/name"}
+    usual = {"name": "capitals", "validator": "naming", "changes": [{"after": web}], "problems": [problem]}
+    return {**usual, **changed}
+
+
+def test_validators_are_held_to_their_rules(tmp_path: Path) -> None:
+    payload = {"name": "web", "host": "h1"}
+    site: dict[str, object] = {"id": "web", "type": "shop.Site", "payload": payload}
+    host = {"id": "h1", "type": "shop.Host", "payload": {}}
+    unowned = change(
+        name="unowned",
+        changes=[{"before": site, "after": {**site, "payload": {**payload, "name": "blog"}}}],
+        problems=[{"code": "N002", "asset": "web", "severity": "warning"}],
+    )
+    there = change(name="there", validator="hosts", changes=[{"after": site}], others=[host], problems=[])
+    removed = change(
+        name="removed",
+        validator="hosts",
+        changes=[{"before": host}],
+        others=[site],
+        problems=[
+            {"code": "H002", "asset": "web", "pointer": "/payload/host"},
+            {"code": "H003", "asset": "h1"},
+        ],
+    )
+    folder = changes(tmp_path, change(), unowned, there, removed, references={"shop.Site": ["/host"]})
+    done = hold("validator_plugin.py", folder)
+    assert done.exit_code == 0, done.output
+    ruled = [line.split()[:2] for line in done.stdout.splitlines()[:-1]]
+    assert ruled == [["ok", f"{name}/{rule.__name__}"] for name in ("naming", "hosts") for rule in RULES]
+
+
+@pytest.mark.parametrize(
+    ("fault", "rule", "problem"),
+    [
+        ("dies", "finds_what_is_expected", "it has no answer"),
+        (
+            "missing",
+            "finds_what_is_expected",
+            "it does not find error N001 of web/payload/name; it finds nothing",
+        ),
+        ("other", "finds_what_is_expected", "it also finds error N001 of web/payload/name"),
+        ("unset-severity", "problems_are_explained", "N001 has no fix"),
+        ("remembers", "findings_can_be_repeated", "it finds"),
+        ("first", "order_does_not_matter", "in reverse order"),
+        ("counting", "changes_can_be_divided", "one at a time"),
+    ],
+)
+def test_a_validator_that_breaks_a_rule_is_found(tmp_path: Path, fault: str, rule: str, problem: str) -> None:
+    def named(id: str, name: str) -> dict[str, object]:
+        return {"after": {"id": id, "type": "shop.Site", "payload": {"name": name, "owner": "mira"}}}
+
+    case = {
+        "missing": change(changes=[named("web", "web")]),
+        "other": change(problems=[]),
+        "first": change(validator="first", changes=[named("web", "web"), named("blog", "blog")]),
+        "counting": change(validator="counting", changes=[named("web", "web"), named("blog", "blog")]),
+    }.get(fault, change())
+    folder = changes(tmp_path, case)
+    done = hold("validator_plugin.py", folder, "--rule", rule, fault=fault)
+    assert done.exit_code == 1, done.output
+    assert f"broken  {case['validator']}/{rule}" in done.stdout
+    assert "Broken:   capitals: " in done.stdout
+    assert problem in done.stdout
+
+
+def test_cases_of_validators_are_checked(tmp_path: Path) -> None:
+    done = hold("validator_plugin.py", changes(tmp_path, change(validator="nightly")))
+    assert "the plugin does not answer the validator nightly" in str(done.exception)
+    other = {"id": "b", "type": "x.Y", "payload": {}}
+    web = {"id": "a", "type": "x.Y", "payload": {}}
+    for wrong in ({"before": web, "after": other}, {}):
+        refused = hold("validator_plugin.py", changes(tmp_path, change(changes=[wrong])))
+        assert refused.exit_code == 1
+        assert "are one asset" in refused.output

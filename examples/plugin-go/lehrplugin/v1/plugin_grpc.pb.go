@@ -46,6 +46,12 @@ type PluginClient interface {
 	Check(ctx context.Context, in *CheckRequest, opts ...grpc.CallOption) (*CheckResponse, error)
 	// Which units of a rollout get new content next.
 	Select(ctx context.Context, in *SelectRequest, opts ...grpc.CallOption) (*SelectResponse, error)
+	// Problems of a change of intent, before it is published. An error refuses it; so does a call without an answer,
+	// unless the deployment says otherwise. Read-only; called twice with nothing changed, the answer is the same. Each
+	// call has a part of the change, since a large one is divided over several calls: a validator judges each changed
+	// asset by itself, or together with the assets around it, which it asks for. The call is then made again with the
+	// answers to all questions: at most a hundred times, and for at most ten seconds altogether.
+	Validate(ctx context.Context, in *ValidateRequest, opts ...grpc.CallOption) (*ValidateResponse, error)
 }
 
 type pluginClient struct {
@@ -238,6 +244,15 @@ func (c *pluginClient) Select(ctx context.Context, in *SelectRequest, opts ...gr
 	return out, nil
 }
 
+func (c *pluginClient) Validate(ctx context.Context, in *ValidateRequest, opts ...grpc.CallOption) (*ValidateResponse, error) {
+	out := new(ValidateResponse)
+	err := c.cc.Invoke(ctx, "/lehr.plugin.v1.Plugin/Validate", in, out, opts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // PluginServer is the server API for Plugin service.
 // All implementations must embed UnimplementedPluginServer
 // for forward compatibility
@@ -271,6 +286,12 @@ type PluginServer interface {
 	Check(context.Context, *CheckRequest) (*CheckResponse, error)
 	// Which units of a rollout get new content next.
 	Select(context.Context, *SelectRequest) (*SelectResponse, error)
+	// Problems of a change of intent, before it is published. An error refuses it; so does a call without an answer,
+	// unless the deployment says otherwise. Read-only; called twice with nothing changed, the answer is the same. Each
+	// call has a part of the change, since a large one is divided over several calls: a validator judges each changed
+	// asset by itself, or together with the assets around it, which it asks for. The call is then made again with the
+	// answers to all questions: at most a hundred times, and for at most ten seconds altogether.
+	Validate(context.Context, *ValidateRequest) (*ValidateResponse, error)
 	mustEmbedUnimplementedPluginServer()
 }
 
@@ -307,6 +328,9 @@ func (UnimplementedPluginServer) Check(context.Context, *CheckRequest) (*CheckRe
 }
 func (UnimplementedPluginServer) Select(context.Context, *SelectRequest) (*SelectResponse, error) {
 	return nil, status.Errorf(codes.Unimplemented, "method Select not implemented")
+}
+func (UnimplementedPluginServer) Validate(context.Context, *ValidateRequest) (*ValidateResponse, error) {
+	return nil, status.Errorf(codes.Unimplemented, "method Validate not implemented")
 }
 func (UnimplementedPluginServer) mustEmbedUnimplementedPluginServer() {}
 
@@ -513,6 +537,24 @@ func _Plugin_Select_Handler(srv interface{}, ctx context.Context, dec func(inter
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Plugin_Validate_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ValidateRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(PluginServer).Validate(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: "/lehr.plugin.v1.Plugin/Validate",
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(PluginServer).Validate(ctx, req.(*ValidateRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 var _Plugin_serviceDesc = grpc.ServiceDesc{
 	ServiceName: "lehr.plugin.v1.Plugin",
 	HandlerType: (*PluginServer)(nil),
@@ -540,6 +582,10 @@ var _Plugin_serviceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Select",
 			Handler:    _Plugin_Select_Handler,
+		},
+		{
+			MethodName: "Validate",
+			Handler:    _Plugin_Validate_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

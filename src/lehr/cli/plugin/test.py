@@ -1,4 +1,4 @@
-"""`lehr plugin test`: the conformance suites of asset plugins and checks, over the wire."""
+"""`lehr plugin test`: the conformance suites of asset plugins, checks and validators, over the wire."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ T = TypeVar("T")
 
 _FILE = "test.yaml"
 _CHECKS_FILE = "checks.yaml"
+_VALIDATORS_FILE = "validators.yaml"
 
 
 @command()
@@ -33,12 +34,12 @@ _CHECKS_FILE = "checks.yaml"
     "folder",
     required=True,
     type=click.Path(path_type=Path, file_okay=False),
-    help="Folder with test.yaml, which describes a small production, or checks.yaml, with cases for checks.",
+    help="Folder with test.yaml, which describes a small production, or cases: checks.yaml, validators.yaml.",
 )
 @click.option("--rule", "names", multiple=True, metavar="RULE", help="Only this rule. Can be repeated.")
 @output_option("text", "json")
 def test(arguments: tuple[str, ...], folder: Path, names: tuple[str, ...], form: str) -> None:
-    """Start the plugin COMMAND, and hold it to the rules that every asset plugin, and every check, must keep.
+    """Start the plugin COMMAND, and hold it to the rules for asset plugins, checks and validators.
 
     Each rule starts the plugin again; those of asset plugins with an empty folder as its production.
 
@@ -65,11 +66,13 @@ def _suites(program: Sequence[str], folder: Path, names: Sequence[str]) -> list[
     """The results of the suites that the folder has fixtures for."""
     from lehr.testing.check_fixtures import CheckFixtures, ChecksUnderTest, check_rules
     from lehr.testing.plugin_fixtures import Fixtures, PluginUnderTest, rules_named
+    from lehr.testing.validator_fixtures import ValidatorFixtures, ValidatorsUnderTest, validator_rules
 
-    of_assets = rules_named(names, [rule.__name__ for rule in check_rules(())])
+    others = [rule.__name__ for rule in (*check_rules(()), *validator_rules(()))]
+    of_assets = rules_named(names, others)
     suites: list[AsyncIterator[Result]] = []
-    with_checks = (folder / _CHECKS_FILE).exists()
-    if (folder / _FILE).exists() or not with_checks:
+    with_checks, with_validators = ((folder / name).exists() for name in (_CHECKS_FILE, _VALIDATORS_FILE))
+    if (folder / _FILE).exists() or not (with_checks or with_validators):
         fixtures = _fixtures(
             folder / _FILE, Fixtures, "write a mapping with `asset`, `changed` and `disturb`"
         )
@@ -77,6 +80,9 @@ def _suites(program: Sequence[str], folder: Path, names: Sequence[str]) -> list[
     if with_checks:
         cases = _fixtures(folder / _CHECKS_FILE, CheckFixtures, "write a mapping with `cases`")
         suites.append(ChecksUnderTest(program, cases).results(check_rules(names)))
+    if with_validators:
+        changes = _fixtures(folder / _VALIDATORS_FILE, ValidatorFixtures, "write a mapping with `cases`")
+        suites.append(ValidatorsUnderTest(program, changes).results(validator_rules(names)))
     return suites
 
 

@@ -27,8 +27,8 @@ def types(arguments: tuple[str, ...]) -> None:
         lehr plugin types ./routes > types/routes.yaml
         lehr plugin types node plugin.js
 
-    A type that the plugin describes without a schema is not printed: it is declared elsewhere. Checks of
-    the plugin are named on standard error.
+    A type that the plugin describes without a schema is not printed: it is declared elsewhere. Checks and
+    validators of the plugin are named on standard error.
     """
     from lehr.testing.plugin_fixtures import description_of
 
@@ -36,6 +36,8 @@ def types(arguments: tuple[str, ...]) -> None:
     description = asyncio.run(description_of(program_of(arguments)))
     if description.checks:
         click.echo(f"The plugin also answers the checks {', '.join(description.checks)}.", err=True)
+    if description.validators:
+        click.echo(f"The plugin also answers the validators {', '.join(description.validators)}.", err=True)
     declared = [_declaration(item) for item in description.types if item.schema]
     if not declared:
         raise LehrError(

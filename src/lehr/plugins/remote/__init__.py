@@ -14,10 +14,13 @@ Python: in, an asset plugin; out, a program.
     asking.py         diffs, one by one or many together
     check_wire.py     pushes, questions and verdicts of checks as messages, and back: pure
     check.py          the check
+    validator_wire.py changes and problems of validators as messages, and back: pure
+    validator.py      the validator
     plugin.py         the asset plugin
     records.py        what `lehr plugin list` and `logs` show
     given.py          the intent of a call, for a plugin in Python
     given_check.py    the facts of a check, likewise
+    given_proposal.py the changes that a validator judges, likewise
     service.py        answers calls by a plugin in Python
     server.py         the program of a plugin in Python
 

@@ -50,6 +50,7 @@ WATCH = Method("Watch", m.WatchResponse)
 DISCOVER = Method("Discover", m.DiscoverResponse)
 CHECK = Method("Check", m.CheckResponse)
 SELECT = Method("Select", m.SelectResponse)
+VALIDATE = Method("Validate", m.ValidateResponse)
 
 
 class Tls(NamedTuple):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from weakref import WeakKeyDictionary
 
 from lehr.base.clock import Clock
@@ -49,6 +49,7 @@ class RemoteCheck(CheckPlugin):
         name: of the check, for the plugin and in verdicts.
         governs: whether assets of a type configure checks. There are none of another type to be read as
             governing assets, and a check that found none would let everything go.
+        types: of the assets whose pushes it judges; none for all.
     """
 
     def __init__(
@@ -57,11 +58,13 @@ class RemoteCheck(CheckPlugin):
         connection: Connection,
         clock: Clock,
         governs: Callable[[str], bool] = lambda type: True,
+        types: Collection[str] = (),
     ) -> None:
         self.name = name  # type: ignore[misc]
         self._connection = connection
         self._clock = clock
         self._governs = governs
+        self._types = frozenset(types)
         self._unfinished: WeakKeyDictionary[CheckReader, _Inquiry] = WeakKeyDictionary()
 
     async def check(self, request: CheckRequest, read: CheckReader) -> list[Verdict]:
@@ -71,6 +74,8 @@ class RemoteCheck(CheckPlugin):
             NeedError: something has to be read first. The next call with `read` continues where this one
                 ended: what the plugin may ask for is bounded for each push, not for each call.
         """
+        if self._types and request.asset.type not in self._types:
+            return []
         inquiry = self._unfinished.pop(read, None) or _Inquiry(self.name, request, self._governs)
         try:
             with blaming(self._connection.name):

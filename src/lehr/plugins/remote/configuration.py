@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
 from lehr.model.secret import Secret
+from lehr.sdk.validator import WhenDown
 
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
+_CHARACTERS = "use lower-case letters, digits and inner hyphens"
 _DIGEST = re.compile(r"[0-9a-fA-F]{64}")
 
 
@@ -32,13 +34,38 @@ class TlsFiles(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     name: str
 
 
+class ServedCheck(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A check that a plugin answers.
+
+    Attributes:
+        types: of the assets whose pushes it judges; none for all.
+    """
+
+    name: str
+    types: tuple[str, ...] = ()
+
+
+class ServedValidator(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A validator that a plugin answers.
+
+    Attributes:
+        types: of the assets whose changes it judges; none for all.
+        when_down: how a change is handled that it has not judged.
+    """
+
+    name: str
+    types: tuple[str, ...] = ()
+    when_down: WhenDown = WhenDown.REFUSE
+
+
 class PluginDefinition(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A plugin in a process of its own.
 
     Attributes:
         types: types of assets that it serves; it may not serve others.
         selections: target selections that it answers, by the names that policies use.
-        checks: checks that it answers.
+        checks: checks that it answers; each by its name, or with the types that it judges.
+        validators: validators that it answers, likewise.
         command: program and arguments; Lehr starts it, and again when it has ended.
         sha256: digest that the program's file must have.
         directory: where the program runs; relative paths are relative to the base directory.
@@ -49,7 +76,8 @@ class PluginDefinition(msgspec.Struct, frozen=True, forbid_unknown_fields=True, 
 
     types: tuple[str, ...] = ()
     selections: tuple[str, ...] = ()
-    checks: tuple[str, ...] = ()
+    checks: tuple[str | ServedCheck, ...] = ()
+    validators: tuple[str | ServedValidator, ...] = ()
     command: tuple[str, ...] = ()
     sha256: str = ""
     directory: str = "."
@@ -58,9 +86,24 @@ class PluginDefinition(msgspec.Struct, frozen=True, forbid_unknown_fields=True, 
     tls: TlsFiles | None = None
 
     @property
-    def serves(self) -> tuple[str, ...]:
-        """Types, selections and checks."""
-        return (*self.types, *self.selections, *self.checks)
+    def served_checks(self) -> tuple[ServedCheck, ...]:
+        """The checks, written out."""
+        return tuple(ServedCheck(item) if isinstance(item, str) else item for item in self.checks)
+
+    @property
+    def served_validators(self) -> tuple[ServedValidator, ...]:
+        """The validators, written out."""
+        return tuple(ServedValidator(item) if isinstance(item, str) else item for item in self.validators)
+
+    @property
+    def serves(self) -> Mapping[str, Sequence[str]]:
+        """The names of everything that it serves, by kind."""
+        return {
+            "type": self.types,
+            "selection": self.selections,
+            "check": [item.name for item in self.served_checks],
+            "validator": [item.name for item in self.served_validators],
+        }
 
     def __post_init__(self) -> None:
         if problems := list(_problems(self)):
@@ -75,18 +118,24 @@ class PluginConfiguration(msgspec.Struct, frozen=True, forbid_unknown_fields=Tru
     def __post_init__(self) -> None:
         for name in self.plugins:
             if not _NAME.fullmatch(name):
-                raise ValueError(f"{name!r} is not a name: use lower-case letters, digits and inner hyphens")
-        served = Counter(name for plugin in self.plugins.values() for name in plugin.serves)
-        if twice := sorted(type for type, number in served.items() if number > 1):
-            raise ValueError(f"{', '.join(twice)} is served by several plugins")
+                raise ValueError(f"{name!r} is not a name: {_CHARACTERS}")
+        served = Counter(
+            f"the {kind} {name}"
+            for plugin in self.plugins.values()
+            for kind, names in plugin.serves.items()
+            for name in names
+        )
+        if twice := sorted(name for name, number in served.items() if number > 1):
+            raise ValueError(f"{', '.join(twice)} is served more than once")
 
 
 def _problems(plugin: PluginDefinition) -> Iterator[str]:
-    if not plugin.serves:
-        yield "`types`, `selections` or `checks` must be given"
-    for name in plugin.checks:
-        if not _NAME.fullmatch(name):
-            yield f"{name!r} is not the name of a check: use lower-case letters, digits and inner hyphens"
+    if not any(plugin.serves.values()):
+        yield "`types`, `selections`, `checks` or `validators` must be given"
+    for kind in ("check", "validator"):
+        for name in plugin.serves[kind]:
+            if not _NAME.fullmatch(name):
+                yield f"{name!r} is not the name of a {kind}: {_CHARACTERS}"
     if bool(plugin.command) == bool(plugin.address):
         yield "exactly one of `command` and `address` must be given"
     if plugin.sha256 and not _DIGEST.fullmatch(plugin.sha256):

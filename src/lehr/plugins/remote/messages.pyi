@@ -38,7 +38,7 @@ class DescribeRequest(_message.Message):
     def __init__(self, host_version: _Optional[str] = ...) -> None: ...
 
 class DescribeResponse(_message.Message):
-    __slots__ = ("name", "version", "types", "traits", "checks", "selections", "trouble")
+    __slots__ = ("name", "version", "types", "traits", "checks", "selections", "trouble", "validators")
     NAME_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     TYPES_FIELD_NUMBER: _ClassVar[int]
@@ -46,6 +46,7 @@ class DescribeResponse(_message.Message):
     CHECKS_FIELD_NUMBER: _ClassVar[int]
     SELECTIONS_FIELD_NUMBER: _ClassVar[int]
     TROUBLE_FIELD_NUMBER: _ClassVar[int]
+    VALIDATORS_FIELD_NUMBER: _ClassVar[int]
     name: str
     version: str
     types: _containers.RepeatedCompositeFieldContainer[AssetType]
@@ -53,7 +54,8 @@ class DescribeResponse(_message.Message):
     checks: _containers.RepeatedScalarFieldContainer[str]
     selections: _containers.RepeatedScalarFieldContainer[str]
     trouble: Trouble
-    def __init__(self, name: _Optional[str] = ..., version: _Optional[str] = ..., types: _Optional[_Iterable[_Union[AssetType, _Mapping]]] = ..., traits: _Optional[_Union[Traits, _Mapping]] = ..., checks: _Optional[_Iterable[str]] = ..., selections: _Optional[_Iterable[str]] = ..., trouble: _Optional[_Union[Trouble, _Mapping]] = ...) -> None: ...
+    validators: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, name: _Optional[str] = ..., version: _Optional[str] = ..., types: _Optional[_Iterable[_Union[AssetType, _Mapping]]] = ..., traits: _Optional[_Union[Traits, _Mapping]] = ..., checks: _Optional[_Iterable[str]] = ..., selections: _Optional[_Iterable[str]] = ..., trouble: _Optional[_Union[Trouble, _Mapping]] = ..., validators: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class AssetType(_message.Message):
     __slots__ = ("name", "version", "description", "schema", "references", "stable_outputs", "changing_outputs", "secrets")
@@ -689,3 +691,91 @@ class SelectResponse(_message.Message):
     answer: bytes
     trouble: Trouble
     def __init__(self, answer: _Optional[bytes] = ..., trouble: _Optional[_Union[Trouble, _Mapping]] = ...) -> None: ...
+
+class ValidateRequest(_message.Message):
+    __slots__ = ("validator", "mark", "partition", "changes", "assets", "referrers", "size_before")
+    VALIDATOR_FIELD_NUMBER: _ClassVar[int]
+    MARK_FIELD_NUMBER: _ClassVar[int]
+    PARTITION_FIELD_NUMBER: _ClassVar[int]
+    CHANGES_FIELD_NUMBER: _ClassVar[int]
+    ASSETS_FIELD_NUMBER: _ClassVar[int]
+    REFERRERS_FIELD_NUMBER: _ClassVar[int]
+    SIZE_BEFORE_FIELD_NUMBER: _ClassVar[int]
+    validator: str
+    mark: bytes
+    partition: str
+    changes: _containers.RepeatedCompositeFieldContainer[AssetChange]
+    assets: _containers.RepeatedCompositeFieldContainer[Asset]
+    referrers: _containers.RepeatedCompositeFieldContainer[Referrers]
+    size_before: int
+    def __init__(self, validator: _Optional[str] = ..., mark: _Optional[bytes] = ..., partition: _Optional[str] = ..., changes: _Optional[_Iterable[_Union[AssetChange, _Mapping]]] = ..., assets: _Optional[_Iterable[_Union[Asset, _Mapping]]] = ..., referrers: _Optional[_Iterable[_Union[Referrers, _Mapping]]] = ..., size_before: _Optional[int] = ...) -> None: ...
+
+class AssetChange(_message.Message):
+    __slots__ = ("id", "before", "after")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    BEFORE_FIELD_NUMBER: _ClassVar[int]
+    AFTER_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    before: Asset
+    after: Asset
+    def __init__(self, id: _Optional[str] = ..., before: _Optional[_Union[Asset, _Mapping]] = ..., after: _Optional[_Union[Asset, _Mapping]] = ...) -> None: ...
+
+class Referrers(_message.Message):
+    __slots__ = ("id", "referrers")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    REFERRERS_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    referrers: _containers.RepeatedCompositeFieldContainer[Referrer]
+    def __init__(self, id: _Optional[str] = ..., referrers: _Optional[_Iterable[_Union[Referrer, _Mapping]]] = ...) -> None: ...
+
+class ValidateResponse(_message.Message):
+    __slots__ = ("mark", "problems", "need", "trouble")
+    MARK_FIELD_NUMBER: _ClassVar[int]
+    PROBLEMS_FIELD_NUMBER: _ClassVar[int]
+    NEED_FIELD_NUMBER: _ClassVar[int]
+    TROUBLE_FIELD_NUMBER: _ClassVar[int]
+    mark: bytes
+    problems: Problems
+    need: ValidateNeed
+    trouble: Trouble
+    def __init__(self, mark: _Optional[bytes] = ..., problems: _Optional[_Union[Problems, _Mapping]] = ..., need: _Optional[_Union[ValidateNeed, _Mapping]] = ..., trouble: _Optional[_Union[Trouble, _Mapping]] = ...) -> None: ...
+
+class ValidateNeed(_message.Message):
+    __slots__ = ("assets", "referrers")
+    ASSETS_FIELD_NUMBER: _ClassVar[int]
+    REFERRERS_FIELD_NUMBER: _ClassVar[int]
+    assets: _containers.RepeatedScalarFieldContainer[str]
+    referrers: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, assets: _Optional[_Iterable[str]] = ..., referrers: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class Problems(_message.Message):
+    __slots__ = ("problems",)
+    PROBLEMS_FIELD_NUMBER: _ClassVar[int]
+    problems: _containers.RepeatedCompositeFieldContainer[Problem]
+    def __init__(self, problems: _Optional[_Iterable[_Union[Problem, _Mapping]]] = ...) -> None: ...
+
+class Problem(_message.Message):
+    __slots__ = ("severity", "code", "asset", "pointer", "what", "why", "fix")
+    class Severity(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = ()
+        SEVERITY_UNSPECIFIED: _ClassVar[Problem.Severity]
+        SEVERITY_ERROR: _ClassVar[Problem.Severity]
+        SEVERITY_WARNING: _ClassVar[Problem.Severity]
+    SEVERITY_UNSPECIFIED: Problem.Severity
+    SEVERITY_ERROR: Problem.Severity
+    SEVERITY_WARNING: Problem.Severity
+    SEVERITY_FIELD_NUMBER: _ClassVar[int]
+    CODE_FIELD_NUMBER: _ClassVar[int]
+    ASSET_FIELD_NUMBER: _ClassVar[int]
+    POINTER_FIELD_NUMBER: _ClassVar[int]
+    WHAT_FIELD_NUMBER: _ClassVar[int]
+    WHY_FIELD_NUMBER: _ClassVar[int]
+    FIX_FIELD_NUMBER: _ClassVar[int]
+    severity: Problem.Severity
+    code: str
+    asset: str
+    pointer: str
+    what: str
+    why: str
+    fix: str
+    def __init__(self, severity: _Optional[_Union[Problem.Severity, str]] = ..., code: _Optional[str] = ..., asset: _Optional[str] = ..., pointer: _Optional[str] = ..., what: _Optional[str] = ..., why: _Optional[str] = ..., fix: _Optional[str] = ...) -> None: ...

@@ -33,6 +33,7 @@ from lehr.plugins.remote.wire import (
     target_message,
     traits_of,
 )
+from lehr.sdk.asked_validator import AskedValidator
 from lehr.sdk.check import CheckPlugin
 from lehr.sdk.plugin import AssetPlugin, Found, IndexedDiff, Push, Reader, Traits
 from lehr.sdk.secrets import NoSecrets, Secrets
@@ -65,6 +66,7 @@ class RemotePlugin(AssetPlugin):
         types: those that the deployment assigns to it; it may have no others.
         selections: target selections that it answers, likewise.
         checks: those that it answers, by name; likewise.
+        validators: those that it answers; likewise.
     """
 
     def __init__(
@@ -75,11 +77,13 @@ class RemotePlugin(AssetPlugin):
         secrets: Secrets | None = None,
         selections: Sequence[str] = (),
         checks: Mapping[str, CheckPlugin] = MappingProxyType({}),
+        validators: Sequence[AskedValidator] = (),
     ) -> None:
         self.types = tuple(types)  # type: ignore[misc]
         self.connection = connection
         self.selections = {name: RemoteSelection(name, connection) for name in selections}
         self.checks = dict(checks)
+        self.validators = tuple(validators)
         self._clock = clock
         self._secrets = secrets or NoSecrets()
         self._seen: dict[AssetKey, None] = {}  # in order, so that a simulation can be repeated

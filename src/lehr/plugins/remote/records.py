@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections import deque
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,7 @@ class PluginRecord(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     types: tuple[str, ...]
     checks: tuple[str, ...] = ()
+    validators: tuple[str, ...] = ()
     version: str = ""
     host: int = 0
     pid: int | None = None
@@ -77,6 +79,10 @@ class PluginFiles:
     def keep(self, description: m.DescribeResponse) -> None:
         """Keep `description` for the next process."""
         self._later("description", description.SerializeToString())
+
+    def keep_validators(self, names: Sequence[str]) -> None:
+        """Keep which validators the plugin is asked for, for commands that do not ask it."""
+        self._later("validators", msgspec.json.encode(names))
 
     def record(self, record: PluginRecord) -> None:
         """Keep `record` for people."""
@@ -144,6 +150,7 @@ class Kept:
     def opened(self, description: m.DescribeResponse, process: PluginProcess | None) -> None:
         """It is available."""
         self._files.keep(description)
+        self._files.keep_validators(self._record.validators)
         self._note(
             version=description.version,
             pid=None if process is None else process.pid,
@@ -173,6 +180,15 @@ def records(state: Path) -> list[PluginRecord]:
             os.kill(record.host, 0)
             found.append(record)
     return found
+
+
+def known_validators(state: Path) -> dict[str, tuple[str, ...]]:
+    """The validators that programs have asked which use the state folder `state`, by plugin."""
+    found = {}
+    for path in sorted((state / FOLDER).glob("*.validators")):
+        with contextlib.suppress(OSError, msgspec.MsgspecError):
+            found[path.stem] = msgspec.json.decode(path.read_bytes(), type=tuple[str, ...])
+    return {name: validators for name, validators in found.items() if validators}
 
 
 def log_paths(state: Path, name: str) -> list[Path]:

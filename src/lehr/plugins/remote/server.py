@@ -29,9 +29,10 @@ from lehr.sdk.check import CheckPlugin
 from lehr.sdk.plugin import AssetPlugin
 from lehr.sdk.secrets import Secrets
 from lehr.sdk.target_selection import TargetSelector
+from lehr.sdk.validator import Validator
 
 _DRAIN_SECONDS = 25.0
-_MOST_SELECTIONS = 4
+_MOST_THREADS = 4
 _HEALTHY = b"\x08\x01"  # HealthCheckResponse{status: SERVING}
 
 
@@ -43,6 +44,7 @@ def serve(
     types: Iterable[AssetType] = (),
     selections: Mapping[str, TargetSelector] = MappingProxyType({}),
     checks: Iterable[CheckPlugin] = (),
+    validators: Mapping[str, Validator] = MappingProxyType({}),
 ) -> None:
     """Serve a plugin until Lehr ends it.
 
@@ -51,7 +53,9 @@ def serve(
     Args:
         make: makes the plugin; it reads the secrets that its assets refer to with its argument. By default,
             it serves no types.
-        types: those whose payloads the plugin, or a check, reads as classes.
+        types: those whose payloads the plugin, a check or a validator reads as classes.
+        validators: functions of a `lehr.sdk.validator.Proposal`, by name. Each call is about a part of a
+            change, and the function is run again when something it looked up was missing.
     """
     if os.environ.get(HANDSHAKE.cookie_name) != HANDSHAKE.cookie:
         sys.exit(f"{name} is a plugin of Lehr, which starts it: see `lehr plugin --help`")
@@ -60,10 +64,11 @@ def serve(
             f"{name} speaks version {HANDSHAKE.versions[0]} of the protocol of plugins, and Lehr does not"
         )
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(levelname)s %(name)s %(message)s")
-    threads = Threads("selections", _MOST_SELECTIONS)
+    threads = Threads("selections and validators", _MOST_THREADS)
     by_name = {check.name: check for check in checks}
     plugin, registry = make(GivenSecrets()), Registry(types)
-    asyncio.run(_serve(Served(name, version, plugin, registry, selections, threads, by_name)))
+    served = Served(name, version, plugin, registry, selections, threads, by_name, validators)
+    asyncio.run(_serve(served))
 
 
 async def _serve(served: Served) -> None:

@@ -23,6 +23,8 @@ from lehr.plugins.remote import messages as m
 from lehr.plugins.remote.check_wire import push_of, verdict_message
 from lehr.plugins.remote.given import GivenReader, reading
 from lehr.plugins.remote.given_check import GivenCheckReader
+from lehr.plugins.remote.given_proposal import GivenProposal
+from lehr.plugins.remote.validator_wire import problem_message
 from lehr.plugins.remote.wire import (
     STATES,
     difference_message,
@@ -37,6 +39,7 @@ from lehr.sdk.check import CheckPlugin
 from lehr.sdk.plugin import AssetPlugin, Push, Reader
 from lehr.sdk.secrets import Secrets
 from lehr.sdk.target_selection import SelectionQuestion, TargetSelector
+from lehr.sdk.validator import Validator
 
 _ALIVE_SECONDS = 20.0
 _MOST_ENDED = 10_000
@@ -73,7 +76,8 @@ class Served(NamedTuple):
         registry: the types whose payloads it reads as classes.
         selections: target selections, by name.
         checks: checks, by name.
-        selecting: runs these.
+        validators: validators, by name.
+        threads: runs selections and validators.
     """
 
     name: str
@@ -81,8 +85,9 @@ class Served(NamedTuple):
     plugin: AssetPlugin
     registry: Registry
     selections: Mapping[str, TargetSelector] = {}
-    selecting: Blocking = Inline()
+    threads: Blocking = Inline()
     checks: Mapping[str, CheckPlugin] = {}
+    validators: Mapping[str, Validator] = {}
 
 
 class Service:
@@ -103,6 +108,7 @@ class Service:
             "Status": (self.status, m.StatusRequest),
             "Check": (self.check, m.CheckRequest),
             "Select": (self.select, m.SelectRequest),
+            "Validate": (self.validate, m.ValidateRequest),
         }
         streams: dict[str, tuple[Callable[..., Any], Any]] = {
             "DiffMany": (self.diff_many, m.DiffManyRequest),
@@ -137,6 +143,7 @@ class Service:
             traits=traits,
             checks=sorted(self._served.checks),
             selections=sorted(self._served.selections),
+            validators=sorted(self._served.validators),
         )
 
     def _type(self, name: str) -> m.AssetType:
@@ -274,10 +281,29 @@ class Service:
         try:
             selector = self._served.selections[request.selection]
             question = msgspec.json.decode(request.question, type=SelectionQuestion)
-            answer = await self._served.selecting.run(selector.select, question)
+            answer = await self._served.threads.run(selector.select, question)
             return m.SelectResponse(answer=msgspec.json.encode(answer))
         except Exception as error:
             return m.SelectResponse(trouble=trouble_message(_trouble(error, "select")))
+
+    async def validate(self, request: m.ValidateRequest, _context: object) -> m.ValidateResponse:
+        """The problems that a validator finds, or what it needs to look at."""
+        threads = self._served.threads
+        proposal: GivenProposal | None = None
+        try:
+            validator = self._served.validators[request.validator]
+            proposal = await threads.run(GivenProposal, request, self._served.registry)
+            problems = await threads.run(_problems, validator, proposal)
+            found = m.ValidateResponse(problems=m.Problems(problems=problems))
+        except Exception as error:  # what counts is what it needed, also if it made another error of that
+            needs = proposal is not None and not proposal.complete
+            found = m.ValidateResponse(
+                trouble=None if needs else trouble_message(_trouble(error, "validate"))
+            )
+        if proposal is not None and not proposal.complete:
+            found = m.ValidateResponse(need=proposal.need)
+        found.mark = request.mark
+        return found
 
     async def drained(self) -> None:
         """Wait for the pushes under way."""
@@ -315,6 +341,11 @@ def _diff_response(mark: bytes, found: Diff | LehrError, reader: GivenReader) ->
     if isinstance(found, LehrError):
         return m.DiffResponse(mark=mark, trouble=trouble_message(found))
     return m.DiffResponse(mark=mark, difference=difference_message(found))
+
+
+def _problems(validator: Validator, proposal: GivenProposal) -> list[m.Problem]:
+    """Runs in a thread: a validator may be any function, and may be slow."""
+    return [problem_message(found) for found in validator(proposal)]
 
 
 def _check_trouble(error: Exception, reader: GivenCheckReader) -> m.Trouble | None:

@@ -294,7 +294,7 @@ def test_a_plugin_that_lacks_a_check_is_refused(tmp_path: Path) -> None:
 
     (verdict,) = asyncio.run(story())
     assert not verdict.allow
-    assert "the plugin a does not serve nightly" in verdict.message
+    assert "the plugin a does not serve the check nightly" in verdict.message
     assert "(WIR124)" in verdict.message
 
 

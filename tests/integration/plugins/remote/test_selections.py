@@ -63,13 +63,16 @@ def test_policies_find_it_by_the_name_in_the_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("plugins: {a: {command: [x]}}", "`types`, `selections` or `checks` must be given"),
+        ("plugins: {a: {command: [x]}}", "`types`, `selections`, `checks` or `validators` must be given"),
         ("plugins: {a: {types: [x.Y]}}", "exactly one of `command` and `address`"),
         ("plugins: {a: {types: [x.Y], command: [x], address: 'unix:/x'}}", "exactly one of"),
         ("plugins: {a: {types: [x.Y], address: 'host:1'}}", "`tls` must be given"),
         ("plugins: {a: {types: [x.Y], command: [x], sha256: abc}}", "64 hexadecimal digits"),
         ("plugins: {A: {types: [x.Y], command: [x]}}", "is not a name"),
-        ("plugins: {a: {types: [x.Y], command: [x]}, b: {types: [x.Y], command: [y]}}", "by several plugins"),
+        (
+            "plugins: {a: {types: [x.Y], command: [x]}, b: {types: [x.Y], command: [y]}}",
+            "the type x.Y is served more than once",
+        ),
         ("plugins: {a: {types: [x.Y], command: [x], directry: y}}", "directry"),
         ("plugins: [", "line 1"),
         ("", "single mapping"),
