@@ -17,6 +17,7 @@ from lehr.model.addons import ADDONS, DEPENDS_ON, Rule, VersionNeed
 from lehr.model.asset import id_problem
 from lehr.model.reason import Reason
 from lehr.model.selector import Selector
+from lehr.plugins.remote.provider_check import ProviderCheck
 from lehr.testing.conformance.check_plugin import RULES
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -100,6 +101,6 @@ def test_every_field_and_reason_is_described_and_no_other(
 
 
 def test_every_check_has_a_section_and_a_row_in_the_table_of_checks() -> None:
-    names = {check.name for check in CHECKS}
+    names = {ProviderCheck.name, *(check.name for check in CHECKS)}
     assert set(re.findall(r"^## ([a-z-]+)$", REFERENCE, re.MULTILINE)) == names
     assert set(re.findall(r"^\| \[`([a-z-]+)`\]\(#", REFERENCE, re.MULTILINE)) == names

@@ -6,14 +6,16 @@ const HIDDEN = '[secret]';
 
 export class Intent {
   #own;
+  #provider;
   #assets;
   #outputs;
   #secrets;
 
   /** @param message lehr.plugin.v1.Intent, as proto-loader decodes it; `own` is the id of the target's asset. */
   constructor(message, own) {
-    const { assets = [], outputs = [], secrets = [] } = message ?? {};
+    const { assets = [], outputs = [], secrets = [], provider = '' } = message ?? {};
     this.#own = own;
+    this.#provider = provider;
     this.#assets = new Map(assets.map((asset) => [asset.id, asset]));
     this.#outputs = new Map(outputs.map((output) => [key(output.id, output.path), output]));
     this.#secrets = new Map(secrets.map((secret) => [secret.reference, secret.value]));
@@ -34,6 +36,14 @@ export class Intent {
     const asset = this.asset(id);
     if (!asset) throw stalled(`there is no asset ${id}`, { fix: 'declare it, or remove what names it' });
     return asset.payload;
+  }
+
+  /**
+   * `{id, config}` of the provider whose configuration applies to this call, such as an account; null for the plugin's
+   * own. A plugin that uses it has `providers: true` among its traits. Secrets in `config` are read with `secret`.
+   */
+  provider() {
+    return this.#provider ? { id: this.#provider, config: this.payload(this.#provider).config ?? {} } : null;
   }
 
   /** An output of another asset, as its plugin has observed it: `output('net/main', 'endpoint/port')`. */

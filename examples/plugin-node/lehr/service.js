@@ -138,14 +138,16 @@ export class Service {
     }
   }
 
-  async #discover({ query, partition }, call) {
+  async #discover({ query, partition, intent }, call) {
+    const read = new Intent(intent, intent?.provider);
     try {
-      for await (const { payload, ...found } of this.#plugin.discover(query, partition)) {
+      for await (const { payload, ...found } of this.#plugin.discover(query, partition, read)) {
         call.write({ found: { notes: [], obstacle: '', ...found, payload: Buffer.from(JSON.stringify(payload)) } });
       }
     } catch (error) {
-      if (!(error instanceof Trouble)) throw error;
-      call.write(refusal(error, new Intent()));
+      const refused = refusal(error, read);
+      if (!refused) throw error;
+      call.write(refused);
     }
   }
 

@@ -13,6 +13,10 @@ await serve({
   diff: async (_target, intent) => {
     const { from, other } = intent.payload();
     if (from === '/other') return { outputs: { to: intent.payload(other).to }, handle: 'h', lookAgain: 0.5 };
+    if (from === '/account') {
+      const { id, config } = intent.provider();
+      return { notes: [`${id}: ${config.region}`, `${intent.secret(config.token).length} bytes`] };
+    }
     if (from === '/output') return { notes: [intent.output('other', 'a/b')] };
     return fault(intent);
   },
@@ -23,6 +27,11 @@ await serve({
     }
     push.progress(`logging in with ${intent.secret('env:TOKEN')}`);
     return fault(intent);
+  },
+  discover: async function* (query, _partition, intent) {
+    const account = intent.provider();
+    const found = account ? `${account.config.region}/${intent.secret(account.config.token).length}` : 'own';
+    yield { id: `${query[0]}/${found}`, type: 'example.Redirect', payload: {} };
   },
   watch: async function* () {
     yield null;

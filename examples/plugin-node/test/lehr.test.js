@@ -50,6 +50,25 @@ test('what a call needs is asked for, one after the other', async (t) => {
   assert.deepEqual((await call(client, 'diff', output)).difference.notes, ['here']);
 });
 
+test('a provider and its secrets are there in comparisons and discovery', async (t) => {
+  const { client } = await started(t, 'test/faulty.js');
+  const config = { region: 'eu', token: { secret: 'env:TOKEN' } };
+  const payload = Buffer.from(JSON.stringify({ plugin: 'faulty', config }));
+  const account = { id: 'accounts/eu', exists: true, type: 'lehr.Provider', version: 1, payload };
+  const comparing = request({ from: '/account' });
+  Object.assign(comparing.intent, { provider: account.id, assets: [...comparing.intent.assets, account] });
+  assert.deepEqual((await call(client, 'diff', comparing)).need.secrets, ['env:TOKEN']);
+  comparing.intent.secrets = TOKEN;
+  assert.deepEqual((await call(client, 'diff', comparing)).difference.notes, ['accounts/eu: eu', '8 bytes']);
+  const intent = { provider: account.id, assets: [account] };
+  const [needed] = await messages(client.discover({ query: ['a'], partition: 'test', intent }));
+  assert.deepEqual(needed.need.secrets, ['env:TOKEN']);
+  const [found] = await messages(client.discover({ query: ['a'], partition: 'test', intent: { ...intent, secrets: TOKEN } }));
+  assert.equal(found.found.id, 'a/eu/8');
+  const [own] = await messages(client.discover({ query: ['a'], partition: 'test' }));
+  assert.equal(own.found.id, 'a/own');
+});
+
 test('handles, outputs and looks are sent; what is not given keeps the last', async (t) => {
   const { client } = await started(t, 'test/faulty.js');
   const { mark, difference } = await call(client, 'diff', request({ from: '/other', other: 'docs', to: '/b' }));

@@ -22,6 +22,8 @@ from lehr.wiring import known_types
 if TYPE_CHECKING:
     from lehr.dry_run.drafts import Draft
     from lehr.generate.engine.workspace import Workspace
+    from lehr.model.asset import Asset
+    from lehr.model.types import Registry
     from lehr.sdk.plugin import AssetPlugin
 
 _NAMED = 3
@@ -38,6 +40,11 @@ _OF_TFSTATE = "lehr.TerraformResource"
     type=click.Path(path_type=Path, dir_okay=False),
     help="Draft a lehr.TerraformResource for each resource of a Terraform state file (version 4). The only "
     "argument is then the file with the lehr.TerraformProvider.",
+)
+@click.option(
+    "--provider",
+    metavar="ID",
+    help="Look with the configuration of this lehr.Provider of the workspace. The drafts then name it.",
 )
 @click.option(
     "--write",
@@ -63,6 +70,7 @@ def adopt(
     type_name: str,
     query: tuple[str, ...],
     tfstate: Path | None,
+    provider: str | None,
     folder: Path | None,
     name: str | None,
     workspace: Path,
@@ -90,6 +98,7 @@ def adopt(
         lehr adopt lehr.TerraformWorkspace /srv/infra workspace=production
         lehr adopt lehr.Process 8080
         lehr adopt lehr.Process 'shop/*' -o json
+        lehr adopt example.Bucket 'logs-*' --provider accounts/production
     """
     import asyncio
 
@@ -100,11 +109,12 @@ def adopt(
     if problem := id_problem(f"observe/{name}"):
         raise click.UsageError(f"--name {name!r} is not valid in an asset id: {problem}.")
     read = _workspace(workspace)
-    drafts = asyncio.run(_drafts(type_name, query, workspace, state, read))
+    drafts = asyncio.run(_drafts(type_name, query, workspace, state, read, provider))
     if form == "json":
         show_document(form, drafts)
         return
-    text = _file(drafts, name, shlex.join(["lehr", "adopt", type_name, *query]))
+    options = ["--provider", provider] if provider is not None else []
+    text = _file(drafts, name, shlex.join(["lehr", "adopt", type_name, *query, *options]))
     if folder is None:
         print(text, end="")
     else:
@@ -141,7 +151,12 @@ def _workspace(folder: Path) -> Workspace:
 
 
 async def _drafts(
-    type_name: str, query: Sequence[str], folder: Path, state: Path | None, read: Workspace
+    type_name: str,
+    query: Sequence[str],
+    folder: Path,
+    state: Path | None,
+    read: Workspace,
+    provider: str | None,
 ) -> list[Draft]:
     from lehr import wiring
     from lehr.base.clock import SystemClock
@@ -150,13 +165,38 @@ async def _drafts(
     from lehr.dry_run.drafts import drafts_of
 
     configure_logs()
+    types, asset = known_types(), None
+    if provider is not None:
+        types, asset = await _provider(folder, provider)
     plugins = wiring.plugins(deployment_of(str(folder), state, kind="directory"))
     try:
         plugin = _serving(type_name, plugins)
-        return await drafts_of(plugin, query, read.partition, known_types(), SystemClock())
+        return await drafts_of(plugin, query, read.partition, types, SystemClock(), asset)
     finally:
         for plugin in plugins:
             await plugin.close()
+
+
+async def _provider(folder: Path, id: str) -> tuple[Registry, Asset]:
+    """The provider of this id in a workspace, and the workspace's types."""
+    from lehr.cli.diagnostics import refuse
+    from lehr.cli.working_tree import look_at
+    from lehr.model.asset import AssetId
+    from lehr.model.provider import PROVIDER
+
+    tree = await look_at(folder, None)
+    if not tree.valid:
+        refuse(tree.diagnostics)
+    asset = tree.assets.get(AssetId(id))
+    if asset is None or asset.type != PROVIDER:
+        known = [name for name, item in tree.assets.items() if item.type == PROVIDER]
+        raise LehrError(
+            f"the workspace has no provider {id}",
+            code="CLI205",
+            why="it does not exist" if asset is None else f"it is a {asset.type}",
+            fix=f"choose from: {', '.join(sorted(known))}" if known else f"declare a {PROVIDER}",
+        )
+    return tree.registry, asset
 
 
 def _serving(type_name: str, plugins: Sequence[AssetPlugin]) -> AssetPlugin:
@@ -197,7 +237,8 @@ def _document(draft: Draft) -> str:
 
 
 def _plain(draft: Draft) -> dict[str, object]:
-    return {"id": draft.id, "type": draft.type, "payload": draft.payload}
+    document: dict[str, object] = {"id": draft.id, "type": draft.type, "payload": draft.payload}
+    return {**document, "addons": draft.addons} if draft.addons else document
 
 
 def _yaml(document: object) -> str:

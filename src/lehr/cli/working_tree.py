@@ -98,7 +98,7 @@ async def look_at(
         lender = default_state(directory)
         deployment = replace(deployment_of(str(directory), Path(scratch), "directory"), lender=lender)
         newest, look_up = wiring.source(deployment).newest(), wiring.look_up(deployment.base)
-        validators = wiring.validators(lender)
+        validators = (*wiring.validators(lender), *wiring.provider_validators(deployment.plugins))
         kept = None
         if memo is not None:
             from lehr.generate.engine.memo import copied

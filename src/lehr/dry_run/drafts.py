@@ -19,8 +19,10 @@ from lehr.generate.typing.conversion import convert
 from lehr.model.asset import Asset, AssetId, AssetKey, Partition
 from lehr.model.diff import Target
 from lehr.model.outputs import NO_OUTPUTS
+from lehr.model.provider import PROVIDED_BY
 from lehr.model.types import Registry
 from lehr.sdk.plugin import AssetPlugin, Found
+from lehr.sdk.provider import configured
 
 LEFT_OUT = "left out because it looks like a secret; replace it with a reference to the secret"
 
@@ -36,6 +38,7 @@ class Draft(msgspec.Struct, frozen=True):
     Attributes:
         payload: with `LEFT_OUT` in place of every value that looks like a secret.
         obstacle: why it cannot be adopted unchanged; if empty, its diff is empty now.
+        addons: by name.
     """
 
     id: str
@@ -43,25 +46,34 @@ class Draft(msgspec.Struct, frozen=True):
     payload: dict[str, Any]
     notes: tuple[str, ...] = ()
     obstacle: str = ""
+    addons: dict[str, Any] = {}
 
 
 async def drafts_of(
-    plugin: AssetPlugin, query: Sequence[str], partition: Partition, registry: Registry, clock: Clock
+    plugin: AssetPlugin,
+    query: Sequence[str],
+    partition: Partition,
+    registry: Registry,
+    clock: Clock,
+    provider: Asset | None = None,
 ) -> list[Draft]:
     """The drafts that `plugin` finds, each judged: it must be valid, contain no secret, and match production.
 
     Those of types without production are not judged and not returned: the drafts after them read them.
 
+    Args:
+        provider: the `lehr.Provider` with whose configuration to look; the drafts name it.
+
     Raises:
         LehrError: the plugin cannot discover, or failed.
     """
-    judge = _Judge(plugin, partition, registry, clock)
+    judge = _Judge(plugin, partition, registry, clock, provider)
     try:
-        return [
-            await judge.draft(found)
-            async for found in plugin.discover(query, partition)
-            if not judge.is_only_read(found)
-        ]
+        if provider is None:
+            discovered = plugin.discover(query, partition)
+        else:
+            discovered = plugin.discover_in(configured(provider), query, partition)
+        return [await judge.draft(found) async for found in discovered if not judge.is_only_read(found)]
     except LehrError:
         raise
     except Exception as error:
@@ -91,12 +103,23 @@ class _Earlier:
 
 
 class _Judge:
-    def __init__(self, plugin: AssetPlugin, partition: Partition, registry: Registry, clock: Clock) -> None:
+    def __init__(
+        self,
+        plugin: AssetPlugin,
+        partition: Partition,
+        registry: Registry,
+        clock: Clock,
+        provider: Asset | None,
+    ) -> None:
         self._lane: Lane[Asset] = Lane(plugin, clock, _no_turn)
         self._plugin = plugin
         self._partition = partition
         self._registry = registry
         self._earlier = _Earlier()
+        self._addons: dict[str, Any] = {}
+        if provider is not None:
+            self._addons = {PROVIDED_BY: {"provider": provider.id}}
+            self._earlier.assets[provider.id] = provider
 
     def is_only_read(self, found: Found) -> bool:
         """Whether a draft is of a type without production. Later drafts can read it."""
@@ -116,10 +139,10 @@ class _Judge:
             obstacle = obstacle or "intent must not contain secrets"
         elif not obstacle:
             notes, obstacle = await self._judged(found)
-        return Draft(found.id, found.type, payload, notes, obstacle)
+        return Draft(found.id, found.type, payload, notes, obstacle, self._addons)
 
     async def _judged(self, found: Found) -> tuple[tuple[str, ...], str]:
-        document = {"id": found.id, "type": found.type, "payload": found.payload}
+        document = {"id": found.id, "type": found.type, "payload": found.payload, "addons": self._addons}
         asset, problems = convert(document, self._registry, _NOWHERE, lambda pointer: _NOWHERE)
         if asset is None:
             return found.notes, f"the draft is not valid: {problems[0].what}"

@@ -223,6 +223,11 @@ class Reason(enum.StrEnum):
         "The incarnation was pruned: its content is gone.",
         "Name one that is kept (`lehr get incarnations`).",
     )
+    PROVIDER_BUSY = (
+        "ProviderBusy",
+        "As many pushes run as the `concurrency` of the asset's provider allows.",
+        "Wait until one has ended, or raise `concurrency`.",
+    )
     PUSHED_STILL_DIFFERENT = (
         "PushedStillDifferent",
         "A push succeeded, but the asset still differs.",

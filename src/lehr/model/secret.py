@@ -11,6 +11,8 @@ from typing import Annotated, Any
 
 import msgspec
 
+from lehr.base.pointers import escaped
+
 
 class SecretBackend(enum.StrEnum):
     """The backend that keeps a secret.
@@ -35,6 +37,13 @@ class Sensitive(msgspec.Struct, frozen=True):
 
     A field of type `Secret` is marked automatically. Where an old type must still accept text, mark it
     as `Annotated[str | Secret, Sensitive()]`: text is then refused when it is read, with a fix.
+    """
+
+
+class SecretsWithin(msgspec.Struct, frozen=True):
+    """Marks a field of any form in which references to secrets may be at any depth.
+
+    Use it as `Annotated[dict[str, Any], SecretsWithin()]`.
     """
 
 
@@ -122,14 +131,26 @@ def reference_in(value: Any) -> Secret | None:
 
 
 def secret_leaf(kind: Any) -> Found | None:
-    """Finds references in the value of a field of type `Secret`; None for other fields."""
-    return mappings_of if kind is Secret else None
+    """Finds references in the value of a field that is one or may hold some; None for other fields."""
+    if kind is Secret:
+        return mappings_of
+    marks = typing.get_args(kind)[1:] if typing.get_origin(kind) is Annotated else ()
+    return references_within if any(isinstance(mark, SecretsWithin) for mark in marks) else None
 
 
 def mappings_of(value: Any, path: str) -> Iterator[tuple[str, dict[str, Any]]]:
     """A reference as plain data, so that the decoder's caller can change it in its place."""
     if reference_in(value) is not None:
         yield path, value
+
+
+def references_within(value: Any, path: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """References in plain data, as of `mappings_of`, at any depth."""
+    if reference_in(value) is not None:
+        yield path, value
+    elif isinstance(value, dict | list):
+        for name, item in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from references_within(item, f"{path}/{escaped(str(name))}")
 
 
 def sensitive_leaf(kind: Any) -> Found | None:

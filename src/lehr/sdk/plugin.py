@@ -33,7 +33,7 @@ from __future__ import annotations
 import enum
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Mapping, Sequence
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
 import msgspec
 
@@ -43,6 +43,9 @@ from lehr.model.diff import Diff, Goal, Target
 from lehr.model.evolution import FIRST
 from lehr.model.operation import Operation, Outcome, Progress
 from lehr.model.outputs import OutputNames
+
+if TYPE_CHECKING:
+    from lehr.sdk.provider import ConfiguredProvider
 
 T = TypeVar("T")
 
@@ -157,6 +160,8 @@ class Traits(msgspec.Struct, frozen=True, kw_only=True):
             given up is unknown.
         resync: seconds between two turns of an asset when nothing has woken it.
         restarts: whether it can restart what runs on request (`Target.restart`).
+        providers: whether it applies the configuration of an asset's `lehr.Provider`
+            (`lehr.sdk.provider`). Without it, Lehr never gives it an asset that has one.
     """
 
     fencing: Fencing = Fencing.NONE
@@ -167,6 +172,7 @@ class Traits(msgspec.Struct, frozen=True, kw_only=True):
     push_timeout: float = 600.0
     resync: float = 60.0
     restarts: bool = False
+    providers: bool = False
 
 
 class Found(msgspec.Struct, frozen=True, kw_only=True):
@@ -292,6 +298,17 @@ class AssetPlugin(ABC):
             code="SDK102",
             why="their plugin cannot list what exists",
             fix="write them by hand; see `lehr explain TYPE`",
+        )
+
+    def discover_in(
+        self, provider: ConfiguredProvider, query: Sequence[str], partition: Partition
+    ) -> AsyncIterator[Found]:
+        """As `discover`, with the configuration of a provider. By default, the plugin cannot."""
+        raise StalledError(
+            f"assets of type {', '.join(self.types)} cannot be discovered with a provider",
+            code="SDK112",
+            why="their plugin cannot list what exists with another configuration than its own",
+            fix="leave out the provider, or write them by hand",
         )
 
     async def close(self) -> None:

@@ -158,7 +158,9 @@ LookUp = Callable[[DatabaseRule], Awaitable[frozenset[str]]]
 ACKNOWLEDGEABLE = ("VAL021", "VAL022", "VAL023", "VAL024", "VAL025", "VAL060")
 """Errors that may be intended: an acknowledgement turns them into warnings."""
 
-BEYOND_SOURCE = frozenset({"VAL011", "VAL030", "VAL031", "VAL032", "VAL050", "VAL051", "VAL080"})
+BEYOND_SOURCE = frozenset(
+    {"VAL011", "VAL030", "VAL031", "VAL032", "VAL050", "VAL051", "VAL072", "VAL073", "VAL080"}
+)
 """Errors that may depend on more than the source: on what is still being turned down, and on claims, paths,
 databases or plugins of this host. So may those that validators of plugins have found: see `is_beyond_source`.
 """

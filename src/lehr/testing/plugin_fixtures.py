@@ -23,6 +23,8 @@ from lehr.base.errors import LehrError
 from lehr.model.asset import Asset, AssetId, make_asset
 from lehr.model.declared import TypeDeclaration, schema_of
 from lehr.model.evolution import FIRST, Evolution
+from lehr.model.provider import PROVIDED_BY
+from lehr.model.provider import TYPES as PROVIDER_TYPES
 from lehr.model.types import AssetType, Registry
 from lehr.plugins.plugin_process import PluginProcesses, Program
 from lehr.plugins.remote import messages as m
@@ -67,7 +69,7 @@ class Fixtures(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         prepare: makes what has to be there before anything is applied.
         disturb: changes production as a person might, so that the plugin should find a difference.
         observe: prints all of production that the plugin could touch; by default, the folder's files.
-        others: further assets that the plugin reads.
+        others: further assets that the plugin reads, and the `lehr.Provider` that an addon of `asset` names.
         outputs: those of `others`, by id.
         secrets: values of secrets, by reference.
         secret: a text in the intent or in `secrets` that nothing may show.
@@ -168,7 +170,7 @@ class PluginUnderTest:
                 clock,
                 secrets,
             ),
-            registry=Registry(map(_type, description.types)),
+            registry=Registry((*map(_type, description.types), *PROVIDER_TYPES)),
             asset=_asset(fixtures.asset, folder, description),
             changed=_asset(
                 msgspec.structs.replace(fixtures.asset, payload=fixtures.changed), folder, description
@@ -189,7 +191,13 @@ class PluginUnderTest:
 
     def _connection(self, folder: Path, log: list[str], description: m.DescribeResponse) -> Connection:
         environment = _placed(self._fixtures.environment, folder) | {PRODUCTION: str(folder)}
-        return connection_to(self._arguments, environment, log.append, description)
+        return connection_to(self._arguments, environment, log.append, description, self._name())
+
+    def _name(self) -> str:
+        """The name by which its provider knows the plugin; by default, that of the program."""
+        named = self._fixtures.asset.addons.get(PROVIDED_BY, {}).get("provider")
+        providers = (other.payload for other in self._fixtures.others if other.id == named)
+        return next((str(payload.get("plugin")) for payload in providers), self._arguments[0])
 
 
 async def description_of(
@@ -214,6 +222,7 @@ def connection_to(
     environment: Mapping[str, str],
     log: Callable[[str], None],
     description: m.DescribeResponse | None = None,
+    name: str = "",
 ) -> Connection:
     """A connection to a plugin's program, which runs in this folder; `log` gets what it prints."""
     program = Program(tuple(arguments), environment, os.getcwd())
@@ -222,7 +231,7 @@ def connection_to(
         return Start(program)
 
     opener = Managed(PluginProcesses(Inline(), SystemClock()), start, log)
-    return Connection(arguments[0], opener, SystemClock(), description=description)
+    return Connection(name or arguments[0], opener, SystemClock(), description=description)
 
 
 def rules_named(names: Sequence[str], others: Collection[str] = ()) -> list[Rule]:

@@ -43,7 +43,7 @@ from lehr.wiring.installed import (
 )
 from lehr.wiring.metrics import looks
 from lehr.wiring.plane import generation, look_up, parts
-from lehr.wiring.remote_plugins import described, remote_validators
+from lehr.wiring.remote_plugins import described, provider_validators, remote_validators
 from lehr.wiring.sources import past, primary_source, require_location, source
 from lehr.wiring.stores import (
     claim_registers,
@@ -82,6 +82,7 @@ __all__ = [
     "plugins_file",
     "primary_source",
     "program_logs",
+    "provider_validators",
     "recorded_deployment",
     "registry",
     "registry_of",

@@ -36,6 +36,7 @@ def registry() -> Registry:
     from lehr.checks import TYPES as CHECK_TYPES
     from lehr.model.addons import ADDONS
     from lehr.model.governance import GOVERNANCE_TYPES
+    from lehr.model.provider import TYPES as PROVIDER_TYPES
     from lehr.model.types import Registry
     from lehr.plugins.balancer.payload import TYPES as BALANCER_TYPES
     from lehr.plugins.command.payload import TYPES as COMMAND_TYPES
@@ -49,7 +50,8 @@ def registry() -> Registry:
     from lehr.rollouts.policy import ROLLOUT_POLICY_TYPE
 
     production = (*FILE_TYPES, *PROCESS_TYPES, *COMMAND_TYPES, *BALANCER_TYPES, *DATABASE_TYPES)
-    elsewhere = (*HTTP_RESOURCE_TYPES, *TERRAFORM_TYPES, *TERRAFORM_WORKSPACE_TYPES, *WORKFLOW_TYPES)
+    terraform = (*TERRAFORM_TYPES, *TERRAFORM_WORKSPACE_TYPES)
+    elsewhere = (*HTTP_RESOURCE_TYPES, *terraform, *WORKFLOW_TYPES, *PROVIDER_TYPES)
     known = Registry((*production, *elsewhere, *CHECK_TYPES, *GOVERNANCE_TYPES, ROLLOUT_POLICY_TYPE), ADDONS)
     for entry in installed("lehr.types"):
         with blaming(entry):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from lehr.wiring.deployment import MEMO_FILE, STATE_FILE, Deployment
 from lehr.wiring.installed import calendars, checks, plugins, registry
 from lehr.wiring.metrics import looks
-from lehr.wiring.remote_plugins import remote_selections, remote_validators
+from lehr.wiring.remote_plugins import provider_validators, remote_selections, remote_validators
 from lehr.wiring.selection_services import selections
 from lehr.wiring.sources import source
 from lehr.wiring.stores import claims, has_store, open_store
@@ -61,7 +61,7 @@ def parts(deployment: Deployment, store_address: str | None = None) -> Parts:
         store_reading=Threads("lookups", 2),
         owner=f"{socket.gethostname()}:{deployment.state.resolve()}",
         look_up=look_up(deployment.base),
-        validators=validators(deployment.state),
+        validators=(*validators(deployment.state), *provider_validators(deployment.plugins)),
         asked_validators=remote_validators(production),
         claims=claims(deployment, store_address),
         joins=joins,

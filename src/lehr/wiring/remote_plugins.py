@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from lehr.base.clock import Clock
+    from lehr.base.diagnostics import Diagnostic
     from lehr.plugins.remote import messages as m
     from lehr.plugins.remote.channel import Tls
     from lehr.plugins.remote.configuration import PluginConfiguration, PluginDefinition, TlsFiles
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from lehr.sdk.plugin import AssetPlugin
     from lehr.sdk.secrets import Secrets
     from lehr.sdk.target_selection import SelectionService
+    from lehr.sdk.validator import Proposal, Validator
 
 _DESCRIBE_SECONDS = 10.0
 
@@ -97,7 +99,7 @@ def remote_selections(plugins: Collection[AssetPlugin]) -> dict[str, SelectionSe
 
 
 def remote_checks(plugins: Collection[AssetPlugin], known: Collection[CheckPlugin]) -> list[CheckPlugin]:
-    """The checks that plugins of other processes answer, in the order of the file.
+    """The check of their providers, and those that plugins of other processes answer, in the file's order.
 
     Args:
         known: checks of this process.
@@ -111,11 +113,13 @@ def remote_checks(plugins: Collection[AssetPlugin], known: Collection[CheckPlugi
         return []
     from lehr.base.errors import StalledError
     from lehr.plugins.remote.plugin import RemotePlugin
+    from lehr.plugins.remote.provider_check import ProviderCheck
 
-    taken = {check.name for check in known}
-    found: list[CheckPlugin] = []
-    for plugin in plugins:
-        checks = plugin.checks if isinstance(plugin, RemotePlugin) else {}
+    remote = [plugin for plugin in plugins if isinstance(plugin, RemotePlugin)]
+    found: list[CheckPlugin] = [ProviderCheck()] if any(plugin.types for plugin in remote) else []
+    taken = {check.name for check in (*known, *found)}
+    for plugin in remote:
+        checks = plugin.checks
         if names := sorted(taken.intersection(checks)):
             raise StalledError(
                 f"the plugin {plugin.name} cannot answer the check {', '.join(names)}",
@@ -137,6 +141,27 @@ def remote_validators(plugins: Collection[AssetPlugin]) -> list[AskedValidator]:
 
     remote = (plugin for plugin in plugins if isinstance(plugin, RemotePlugin))
     return [validator for plugin in remote for validator in plugin.validators]
+
+
+def provider_validators(file: Path | None) -> tuple[Validator, ...]:
+    """The validator of assets that have providers; none where it is not known which plugins there are.
+
+    Args:
+        file: that of plugins.
+
+    Raises:
+        StalledError: it cannot be used.
+    """
+    if file is None:
+        return ()
+    served = {type: name for name, plugin in read_plugins(file).plugins.items() for type in plugin.types}
+
+    def providers(proposal: Proposal) -> Iterator[Diagnostic]:
+        from lehr.plugins.remote.provider_validation import does_not_serve
+
+        return does_not_serve(proposal, served)
+
+    return (providers,)
 
 
 def read_plugins(file: Path) -> PluginConfiguration:
@@ -170,6 +195,7 @@ def _plugin(deployment: Deployment, name: str, definition: PluginDefinition) -> 
     from lehr.base.clock import SystemClock
     from lehr.plugins.remote.check import RemoteCheck
     from lehr.plugins.remote.connection import Connection
+    from lehr.plugins.remote.limits import ROOM
     from lehr.plugins.remote.plugin import RemotePlugin
     from lehr.plugins.remote.records import FOLDER, Kept, PluginFiles, PluginRecord
     from lehr.plugins.remote.validator import RemoteValidator
@@ -206,7 +232,16 @@ def _plugin(deployment: Deployment, name: str, definition: PluginDefinition) -> 
         RemoteValidator(item.name, connection, clock, item.types, item.when_down)
         for item in definition.served_validators
     ]
-    return RemotePlugin(connection, definition.types, clock, read, definition.selections, checks, validators)
+    return RemotePlugin(
+        connection,
+        definition.types,
+        clock,
+        read,
+        definition.selections,
+        checks,
+        validators,
+        room=ROOM,
+    )
 
 
 def _opener(

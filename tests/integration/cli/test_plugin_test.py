@@ -53,6 +53,44 @@ def test_a_broken_rule_is_described_with_the_log_of_the_plugin(fixtures: Path) -
     assert "        | out of paper" in shown
 
 
+def test_fixtures_may_have_a_provider(tmp_path: Path) -> None:
+    paths = os.pathsep.join(path for path in sys.path if path)
+    config = {"folder": "${PRODUCTION}/account", "token": {"secret": "env:TOKEN"}}
+    found = {
+        "asset": {
+            "id": "x",
+            "type": "example.Entry",
+            "payload": {"name": "x", "text": "one"},
+            "addons": {"lehr.ProvidedBy": {"provider": "accounts/a"}},
+        },
+        "changed": {"name": "x", "text": "two"},
+        "others": [
+            {
+                "id": "accounts/a",
+                "type": "lehr.Provider",
+                "payload": {"plugin": "accounts", "config": config},
+            }
+        ],
+        "secrets": {"env:TOKEN": "hunter22"},
+        "secret": "hunter22",
+        "prepare": "mkdir account && printf hunter22 > account/.token",
+        "disturb": "echo edited > account/x",
+        "environment": {"PYTHONPATH": paths, "OWN_FOLDER": "/nowhere"},
+        "interruptions": 2,
+    }
+    (tmp_path / "test.yaml").write_text(json.dumps(found))
+    rules = (
+        "push_converges",
+        "disturbance_is_seen_and_healed",
+        "secrets_are_not_shown",
+        "intent_comes_through_the_reader",
+        "many_diffs_are_those_of_one_by_one",
+    )
+    done = hold("account_plugin.py", tmp_path, *(word for rule in rules for word in ("--rule", rule)))
+    assert done.exit_code == 0, done.output + str(done.exception)
+    assert done.stdout.count("ok ") == len(rules)
+
+
 def test_bad_input_is_named(fixtures: Path) -> None:
     unknown = hold("line_plugin.py", fixtures, "--rule", "no_such_rule")
     assert unknown.exit_code == 1

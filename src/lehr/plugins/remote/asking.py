@@ -13,8 +13,7 @@ from lehr.plugins.remote.channel import DIFF, DIFF_MANY, MOST_BYTES
 from lehr.plugins.remote.connection import Connection
 from lehr.plugins.remote.intent import CarriedIntent
 from lehr.plugins.remote.wire import GarbageError, diff_of, error_of, target_message
-from lehr.sdk.plugin import IndexedDiff, Reader
-from lehr.sdk.secrets import Secrets
+from lehr.sdk.plugin import IndexedDiff
 
 _FRAME_BYTES = 64
 _MOST_IN_CALL = MOST_BYTES // 2  # answers may be larger than requests
@@ -42,19 +41,13 @@ def blaming(plugin: str) -> Iterator[None]:
 class AskedDiff:
     """One diff that a plugin is asked for.
 
-    Args:
-        understands: as `AssetPlugin.versions`.
-
     Attributes:
         request: to be sent next.
         carried: the intent in it.
     """
 
-    def __init__(
-        self, target: Target, read: Reader, secrets: Secrets, understands: Mapping[str, int]
-    ) -> None:
-        self.carried = CarriedIntent(read, secrets, understands)
-        self.carried.begin(target.id)
+    def __init__(self, target: Target, carried: CarriedIntent) -> None:
+        self.carried = carried
         self._target = target_message(target)
         self.request = self._sealed()
 

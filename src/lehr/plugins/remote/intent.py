@@ -15,6 +15,7 @@ from lehr.model.secret import Secret, reference_in
 from lehr.plugins.remote import messages as m
 from lehr.plugins.remote.wire import GarbageError
 from lehr.sdk.plugin import Reader
+from lehr.sdk.provider import ConfiguredProvider
 from lehr.sdk.secrets import Hidden, Secrets, SecretValue
 
 _MOST_ROUNDS = 100
@@ -72,6 +73,11 @@ class CarriedIntent:
                 code="PLG120",
                 fix="correct the reference in intent",
             )
+
+    def provide(self, provider: ConfiguredProvider) -> None:
+        """Carry the provider whose configuration applies."""
+        self._add_asset(provider.id)
+        self.message.provider = provider.id
 
     async def add(self, need: m.Need) -> None:
         """Carry what the plugin has asked for.

@@ -78,7 +78,7 @@ class AssetType(_message.Message):
     def __init__(self, name: _Optional[str] = ..., version: _Optional[int] = ..., description: _Optional[str] = ..., schema: _Optional[bytes] = ..., references: _Optional[bytes] = ..., stable_outputs: _Optional[_Iterable[str]] = ..., changing_outputs: _Optional[_Iterable[str]] = ..., secrets: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Traits(_message.Message):
-    __slots__ = ("fencing", "goals", "turns", "pushes", "diff_timeout", "push_timeout", "resync", "restarts", "batches", "watches", "discovers")
+    __slots__ = ("fencing", "goals", "turns", "pushes", "diff_timeout", "push_timeout", "resync", "restarts", "batches", "watches", "discovers", "providers")
     FENCING_FIELD_NUMBER: _ClassVar[int]
     GOALS_FIELD_NUMBER: _ClassVar[int]
     TURNS_FIELD_NUMBER: _ClassVar[int]
@@ -90,6 +90,7 @@ class Traits(_message.Message):
     BATCHES_FIELD_NUMBER: _ClassVar[int]
     WATCHES_FIELD_NUMBER: _ClassVar[int]
     DISCOVERS_FIELD_NUMBER: _ClassVar[int]
+    PROVIDERS_FIELD_NUMBER: _ClassVar[int]
     fencing: Fencing
     goals: _containers.RepeatedScalarFieldContainer[Goal]
     turns: int
@@ -101,7 +102,8 @@ class Traits(_message.Message):
     batches: bool
     watches: bool
     discovers: bool
-    def __init__(self, fencing: _Optional[_Union[Fencing, str]] = ..., goals: _Optional[_Iterable[_Union[Goal, str]]] = ..., turns: _Optional[int] = ..., pushes: _Optional[int] = ..., diff_timeout: _Optional[float] = ..., push_timeout: _Optional[float] = ..., resync: _Optional[float] = ..., restarts: _Optional[bool] = ..., batches: _Optional[bool] = ..., watches: _Optional[bool] = ..., discovers: _Optional[bool] = ...) -> None: ...
+    providers: bool
+    def __init__(self, fencing: _Optional[_Union[Fencing, str]] = ..., goals: _Optional[_Iterable[_Union[Goal, str]]] = ..., turns: _Optional[int] = ..., pushes: _Optional[int] = ..., diff_timeout: _Optional[float] = ..., push_timeout: _Optional[float] = ..., resync: _Optional[float] = ..., restarts: _Optional[bool] = ..., batches: _Optional[bool] = ..., watches: _Optional[bool] = ..., discovers: _Optional[bool] = ..., providers: _Optional[bool] = ...) -> None: ...
 
 class Target(_message.Message):
     __slots__ = ("partition", "id", "type", "incarnation", "goal", "handle", "lost", "restart")
@@ -124,14 +126,16 @@ class Target(_message.Message):
     def __init__(self, partition: _Optional[str] = ..., id: _Optional[str] = ..., type: _Optional[str] = ..., incarnation: _Optional[int] = ..., goal: _Optional[_Union[Goal, str]] = ..., handle: _Optional[str] = ..., lost: _Optional[str] = ..., restart: _Optional[str] = ...) -> None: ...
 
 class Intent(_message.Message):
-    __slots__ = ("assets", "outputs", "secrets")
+    __slots__ = ("assets", "outputs", "secrets", "provider")
     ASSETS_FIELD_NUMBER: _ClassVar[int]
     OUTPUTS_FIELD_NUMBER: _ClassVar[int]
     SECRETS_FIELD_NUMBER: _ClassVar[int]
+    PROVIDER_FIELD_NUMBER: _ClassVar[int]
     assets: _containers.RepeatedCompositeFieldContainer[Asset]
     outputs: _containers.RepeatedCompositeFieldContainer[Output]
     secrets: _containers.RepeatedCompositeFieldContainer[SecretValue]
-    def __init__(self, assets: _Optional[_Iterable[_Union[Asset, _Mapping]]] = ..., outputs: _Optional[_Iterable[_Union[Output, _Mapping]]] = ..., secrets: _Optional[_Iterable[_Union[SecretValue, _Mapping]]] = ...) -> None: ...
+    provider: str
+    def __init__(self, assets: _Optional[_Iterable[_Union[Asset, _Mapping]]] = ..., outputs: _Optional[_Iterable[_Union[Output, _Mapping]]] = ..., secrets: _Optional[_Iterable[_Union[SecretValue, _Mapping]]] = ..., provider: _Optional[str] = ...) -> None: ...
 
 class Asset(_message.Message):
     __slots__ = ("id", "exists", "type", "version", "payload", "addons", "addon_versions")
@@ -469,20 +473,24 @@ class Alive(_message.Message):
     def __init__(self) -> None: ...
 
 class DiscoverRequest(_message.Message):
-    __slots__ = ("query", "partition")
+    __slots__ = ("query", "partition", "intent")
     QUERY_FIELD_NUMBER: _ClassVar[int]
     PARTITION_FIELD_NUMBER: _ClassVar[int]
+    INTENT_FIELD_NUMBER: _ClassVar[int]
     query: _containers.RepeatedScalarFieldContainer[str]
     partition: str
-    def __init__(self, query: _Optional[_Iterable[str]] = ..., partition: _Optional[str] = ...) -> None: ...
+    intent: Intent
+    def __init__(self, query: _Optional[_Iterable[str]] = ..., partition: _Optional[str] = ..., intent: _Optional[_Union[Intent, _Mapping]] = ...) -> None: ...
 
 class DiscoverResponse(_message.Message):
-    __slots__ = ("found", "trouble")
+    __slots__ = ("found", "trouble", "need")
     FOUND_FIELD_NUMBER: _ClassVar[int]
     TROUBLE_FIELD_NUMBER: _ClassVar[int]
+    NEED_FIELD_NUMBER: _ClassVar[int]
     found: Found
     trouble: Trouble
-    def __init__(self, found: _Optional[_Union[Found, _Mapping]] = ..., trouble: _Optional[_Union[Trouble, _Mapping]] = ...) -> None: ...
+    need: Need
+    def __init__(self, found: _Optional[_Union[Found, _Mapping]] = ..., trouble: _Optional[_Union[Trouble, _Mapping]] = ..., need: _Optional[_Union[Need, _Mapping]] = ...) -> None: ...
 
 class Found(_message.Message):
     __slots__ = ("id", "type", "payload", "notes", "obstacle")

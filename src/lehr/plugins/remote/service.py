@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 from collections import OrderedDict
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from typing import Any, NamedTuple
 
 import grpc
@@ -16,6 +16,7 @@ import msgspec
 from lehr.base.blocking import Blocking, Inline
 from lehr.base.errors import LehrError, TransientError
 from lehr.base.text import one_line
+from lehr.model.asset import AssetId, Partition
 from lehr.model.diff import Diff, Target
 from lehr.model.operation import Operation, Outcome, Progress
 from lehr.model.types import Registry
@@ -36,7 +37,8 @@ from lehr.plugins.remote.wire import (
     trouble_message,
 )
 from lehr.sdk.check import CheckPlugin
-from lehr.sdk.plugin import AssetPlugin, Push, Reader
+from lehr.sdk.plugin import AssetPlugin, Found, Push, Reader
+from lehr.sdk.provider import configured
 from lehr.sdk.secrets import Secrets
 from lehr.sdk.target_selection import SelectionQuestion, TargetSelector
 from lehr.sdk.validator import Validator
@@ -255,12 +257,25 @@ class Service:
     async def discover(
         self, request: m.DiscoverRequest, _context: object
     ) -> AsyncGenerator[m.DiscoverResponse, None]:
-        """The plugin's drafts."""
-        try:
-            async for found in self._plugin.discover(list(request.query), request.partition):  # type: ignore[arg-type]
-                yield m.DiscoverResponse(found=found_message(found))
-        except Exception as error:
-            yield m.DiscoverResponse(trouble=trouble_message(_trouble(error, "discover")))
+        """The plugin's drafts, or what it needs for them."""
+        reader = GivenReader(request.intent, 0, self._served.registry)
+        with reading(reader):
+            try:
+                async for found in self._drafts(request, reader):
+                    yield m.DiscoverResponse(found=found_message(found))
+            except Exception as error:  # what counts is what it needed
+                if reader.complete:
+                    yield m.DiscoverResponse(trouble=trouble_message(_trouble(error, "discover")))
+        if not reader.complete:
+            yield m.DiscoverResponse(need=reader.need)
+
+    def _drafts(self, request: m.DiscoverRequest, reader: GivenReader) -> AsyncIterator[Found]:
+        query, partition = list(request.query), Partition(request.partition)
+        if not request.intent.provider:
+            return self._plugin.discover(query, partition)
+        asset = reader.asset(AssetId(request.intent.provider))
+        assert asset is not None, "a call carries its provider"
+        return self._plugin.discover_in(configured(asset), query, partition)
 
     async def check(self, request: m.CheckRequest, _context: object) -> m.CheckResponse:
         """The verdicts of a check, or what it needs to know."""

@@ -218,7 +218,7 @@ def found_message(found: Found) -> m.Found:
     )
 
 
-def found_of(message: m.Found) -> Found:
+def found_of(message: m.Found, shown: Shown = str) -> Found:
     """The draft in `message`.
 
     Raises:
@@ -227,8 +227,14 @@ def found_of(message: m.Found) -> Found:
     payload = _decoded(message.payload, f"the payload of the draft {message.id!r}")
     if not isinstance(payload, dict):
         _refuse(f"the payload of the draft {message.id!r} is not an object")
-    notes = tuple(map(one_line, message.notes))
-    return Found(id=message.id, type=message.type, payload=payload, notes=notes, obstacle=message.obstacle)
+    notes = tuple(shown(one_line(note)) for note in message.notes)
+    return Found(
+        id=message.id,
+        type=message.type,
+        payload=_hidden(payload, shown),
+        notes=notes,
+        obstacle=shown(message.obstacle),
+    )
 
 
 def progress_of(message: m.StatusResponse) -> Progress:
@@ -252,6 +258,7 @@ def traits_message(traits: Traits) -> m.Traits:
         push_timeout=traits.push_timeout,
         resync=traits.resync,
         restarts=traits.restarts,
+        providers=traits.providers,
     )
 
 
@@ -267,6 +274,7 @@ def traits_of(message: m.Traits) -> Traits:
         push_timeout=_seconds(message.push_timeout, usual.push_timeout),
         resync=_seconds(message.resync, usual.resync),
         restarts=message.restarts,
+        providers=message.providers,
     )
 
 

@@ -17,6 +17,7 @@ from lehr.model.monitoring import MetricHistory, Question
 from lehr.model.operation import Operation, Outcome, Progress
 from lehr.sdk.check import CheckPlugin, CheckReader, CheckRequest
 from lehr.sdk.plugin import AssetPlugin, Found, IndexedDiff, Push, Reader, TextChange
+from lehr.sdk.provider import ConfiguredProvider
 from lehr.testing.conformance.rules import hold
 
 T = TypeVar("T")
@@ -80,6 +81,12 @@ class SentPlugin(AssetPlugin):
 
     async def discover(self, query: Sequence[str], partition: Partition) -> AsyncIterator[Found]:
         async for found in self.plugin.discover(query, partition):
+            yield sent(found)
+
+    async def discover_in(
+        self, provider: ConfiguredProvider, query: Sequence[str], partition: Partition
+    ) -> AsyncIterator[Found]:
+        async for found in self.plugin.discover_in(sent(provider), query, partition):
             yield sent(found)
 
     async def close(self) -> None:
