@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
-from lehr.base.blocking import Blocking
 from lehr.base.diagnostics import Severity
 from lehr.base.errors import LehrError
 from lehr.model.asset import AssetId
 from lehr.model.incarnation import AssetChange
 from lehr.sdk.validator import Proposal, WhenDown
+
+if TYPE_CHECKING:
+    from lehr.base.blocking import Blocking
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
