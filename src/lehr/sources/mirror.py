@@ -12,7 +12,7 @@ from lehr.base.durable import sync
 from lehr.base.errors import LehrError, StalledError, TransientError, raised_as
 from lehr.base.log import Log
 from lehr.sources.command import run_git
-from lehr.sources.new_objects import NewObject
+from lehr.sources.new_objects import NewObject, write_objects
 from lehr.sources.tree import TreeReader
 
 KEPT = "refs/lehr/"
@@ -100,19 +100,10 @@ class Mirror:
         repository, ref = self.repository, _tip_of(name)
         what, fix = f"{name} could not be copied to the mirror", f"check that {self.path} is writable"
         with raised_as(TransientError, what, code="SRC159", fix=fix, on=_WRITE_FAILURES):
-            for item in objects:
-                written = repository.odb.write(item.type, item.content)
-                if written != item.id:
-                    raise ValueError(f"the object {item.id} is damaged")
-            self._sync([_file_of(item.id) for item in objects])
+            write_objects(objects, self.path / "objects")
             repository.create_reference_direct(ref, pygit2.Oid(hex=tip), force=True)
-            self._sync([ref])
-
-    def _sync(self, paths: Sequence[str]) -> None:
-        """Sync files in this repository, and their folders. One that is not there is in a pack."""
-        files = [path for path in (self.path / part for part in paths) if path.exists()]
-        for path in dict.fromkeys([*files, *(path.parent for path in files)]):
-            sync(path)
+            sync(self.path / ref)
+            sync((self.path / ref).parent)
 
     def head_of(self, location: str) -> str | None:
         """The full name of the default branch of the repository at `location`; None if it has none.
@@ -137,7 +128,8 @@ class Mirror:
         what, fix = f"the revision {revision} could not be stored", f"check that {self.path} is writable"
         with raised_as(TransientError, what, code="SRC120", fix=fix, on=_WRITE_FAILURES):
             self.repository.create_reference_direct(name, pygit2.Oid(hex=target), force=True)
-            self._sync([name])
+            sync(self.path / name)
+            sync((self.path / name).parent)
 
     def kept(self, revision: str) -> str | None:
         """Id of the object that `revision` names if it was kept; else None."""
@@ -196,11 +188,6 @@ def _below(root: pygit2.Tree, path: str) -> pygit2.Object | None:
         return root[path] if path else root
     except KeyError:
         return None
-
-
-def _file_of(id: pygit2.Oid) -> str:
-    """Where git keeps an object that is not in a pack."""
-    return f"objects/{str(id)[:2]}/{str(id)[2:]}"
 
 
 def _tip_of(name: str) -> str:

@@ -1,14 +1,24 @@
 """The objects that a repository has got since a commit, if they are few: copied without running git.
 
-A commit of a few files makes a handful of objects. `git fetch` runs half a dozen programs to copy them.
+A commit of a few files makes a handful of objects. `git fetch` runs half a dozen programs to copy them. While
+libgit2 wrote them, no other thread could run.
 """
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
+import os
 import re
+import tempfile
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 import pygit2
+
+from lehr.base.durable import sync
 
 _MOST_COMMITS = 20
 _MOST_OBJECTS = 100
@@ -20,11 +30,19 @@ _DIRECTORY = b"40000"
 _SUBMODULE = b"160000"
 
 
+_KINDS = {
+    pygit2.enums.ObjectType.COMMIT: b"commit",
+    pygit2.enums.ObjectType.TREE: b"tree",
+    pygit2.enums.ObjectType.BLOB: b"blob",
+}
+_LEVEL = 1
+_MODE = 0o444
+
+
 class NewObject(NamedTuple):
-    """A git object: its id, its type as git counts them, and its content."""
+    """A git object: its id, and its content behind git's header."""
 
     id: pygit2.Oid
-    type: int
     content: bytes
 
 
@@ -42,6 +60,47 @@ def new_objects(repository: pygit2.Repository, tip: str, known: str) -> list[New
         return _NewObjects(repository).since(known, tip)
     except (_UnsuitedError, KeyError, ValueError, pygit2.GitError):
         return None
+
+
+def write_objects(objects: Sequence[NewObject], folder: Path) -> None:
+    """Write objects as files into git's folder `objects`, in this order, and sync them.
+
+    Raises:
+        OSError: not all of them could be written.
+        ValueError: one does not have its id.
+    """
+    written: dict[Path, None] = {}
+    for item in objects:
+        name = hashlib.sha1(item.content, usedforsecurity=False).hexdigest()
+        if name != str(item.id):
+            raise ValueError(f"the object {item.id} is damaged")
+        path = folder / name[:2] / name[2:]
+        with contextlib.suppress(FileNotFoundError):
+            os.utime(path)  # so that git does not prune it before something refers to it
+            continue
+        with contextlib.suppress(FileExistsError):
+            path.parent.mkdir()
+            written[folder] = None
+        _write(path, zlib.compress(item.content, _LEVEL))
+        written[path.parent] = None
+    for changed in written:
+        sync(changed)
+
+
+def _write(path: Path, content: bytes) -> None:
+    # Git removes files with such names, once they are old.
+    descriptor, temporary = tempfile.mkstemp(prefix="tmp_obj_", dir=path.parent)
+    try:
+        with open(descriptor, "wb") as file:
+            file.write(content)
+            os.fchmod(file.fileno(), _MODE)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
 
 
 class _NewObjects:
@@ -109,4 +168,4 @@ class _NewObjects:
         if self._bytes > _MOST_BYTES or len(self._found) >= _MOST_OBJECTS:
             raise _UnsuitedError
         type, content = self._objects.read(id)
-        self._found[id] = NewObject(id, int(type), content)
+        self._found[id] = NewObject(id, b"%s %d\0%s" % (_KINDS[type], len(content), content))

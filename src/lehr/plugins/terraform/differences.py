@@ -11,6 +11,9 @@ from lehr.plugins.terraform.values.msgpack_codec import encode
 from lehr.plugins.terraform.values.nulls import null_value
 from lehr.plugins.terraform.values.secret_paths import sensitive_paths
 
+_PLAIN = (str, bool, int, type(None))
+"""Types whose values are equal if and only if their encodings are."""
+
 _ONE = (Nesting.SINGLE, Nesting.GROUP)
 
 
@@ -46,6 +49,8 @@ def same(block: Block, before: Value, after: Value) -> bool:
 
 
 def _of_attribute(attribute: Attribute, before: Value, after: Value, path: Path) -> Iterator[Difference]:
+    if type(before) is type(after) and type(before) in _PLAIN and before == after:
+        return
     nested, kind = attribute.nested, attribute_type(attribute)
     if encode(before, kind) == encode(after, kind):
         return
