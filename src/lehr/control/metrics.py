@@ -15,7 +15,9 @@ import msgspec
 
 from lehr import __version__
 from lehr.base.clock import Clock
-from lehr.control.prometheus_text import MEDIA_TYPE, Histogram, family, label, value
+from lehr.base.durations import Durations
+from lehr.control.plugin_metrics import plugin_families
+from lehr.control.prometheus_text import MEDIA_TYPE, family, histogram, label, value
 from lehr.control.restart_count import RestartCount
 from lehr.control.rollout_metrics import rollout_families
 from lehr.model.asset import AssetId, AssetKey
@@ -26,6 +28,7 @@ from lehr.model.operation import Operation, Result
 from lehr.model.outputs import Outputs
 from lehr.model.writes import Admit, Finish, KeepOutputs, RecordDecision, Refused, Write, WriteReleases
 from lehr.rollouts.figures import RolloutFigures
+from lehr.sdk.plugin_meter import PluginMeter
 from lehr.sdk.store import Standing
 
 __all__ = ["MEDIA_TYPE", "Gauges", "Metrics"]
@@ -49,6 +52,7 @@ class Gauges(msgspec.Struct, frozen=True, kw_only=True):
         epoch: of the lease: how often it was taken, by starts and take-overs.
         source_looked_at: wall-clock seconds; None for never.
         rollouts: those of each policy in force.
+        plugins: those that run in other processes.
     """
 
     partition: str
@@ -60,6 +64,7 @@ class Gauges(msgspec.Struct, frozen=True, kw_only=True):
     ready: bool
     source_looked_at: float | None
     rollouts: Sequence[RolloutFigures] = ()
+    plugins: Sequence[PluginMeter] = ()
 
 
 class Metrics:
@@ -71,8 +76,8 @@ class Metrics:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._turns = Histogram(_TURN_BOUNDS)
-        self._pushes = {result: Histogram(_PUSH_BOUNDS) for result in Result}
+        self._turns = Durations(_TURN_BOUNDS)
+        self._pushes = {result: Durations(_PUSH_BOUNDS) for result in Result}
         self._open: dict[str, Operation] = {}
         self._publications = Counter[Publication]()
         self._ended = Counter[RolloutEnd]()
@@ -167,6 +172,7 @@ class Metrics:
             self._of_assets(now),
             self._of_turns(now),
             self._of_pushes(),
+            plugin_families(now.plugins),
             self._of_rollouts(now),
             self._of_source(now),
         )
@@ -203,7 +209,7 @@ class Metrics:
             f'lehr_turns_queued{{plugin="{label(name)}"}} {count}' for name, count in now.queued.items()
         ]
         yield from family("lehr_turns_queued", "gauge", "Turns that wait, by plugin.", queued)
-        turns = self._turns.samples("lehr_turn_seconds")
+        turns = histogram(self._turns, "lehr_turn_seconds")
         yield from family("lehr_turn_seconds", "histogram", "Durations of turns.", turns)
 
     def _of_pushes(self) -> Iterator[str]:
@@ -220,7 +226,8 @@ class Metrics:
             ],
         )
         durations = (
-            found.samples("lehr_push_seconds", f'result="{result}"') for result, found in self._pushes.items()
+            histogram(found, "lehr_push_seconds", f'result="{result}"')
+            for result, found in self._pushes.items()
         )
         yield from family(
             "lehr_push_seconds",

@@ -26,6 +26,7 @@ from lehr.model.writes import LeaseLostError, Write
 from lehr.publish.publisher import Publisher
 from lehr.query.run_state import History, Load, RunState
 from lehr.rollouts.figures import RolloutFigures
+from lehr.sdk.plugin_meter import Metered, PluginMeter
 from lehr.sdk.runtime import Runtime
 
 log = Log()
@@ -129,6 +130,12 @@ class ControlPlane:
     def rollouts(self) -> Sequence[RolloutFigures]:
         """The rollouts of each policy in force, as the Strategist found them last."""
         return tuple(self._tenures.current.strategist.figures.values())
+
+    @property
+    def meters(self) -> Sequence[PluginMeter]:
+        """Figures of the plugins that run in other processes."""
+        plugins = (plugin for plugin in self._parts.plugins if isinstance(plugin, Metered))
+        return [meter for plugin in plugins for meter in plugin.meters()]
 
     @property
     def started(self) -> bool:

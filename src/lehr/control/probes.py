@@ -53,6 +53,7 @@ class Probes:
                 ready=self.ready().ok,
                 source_looked_at=plane.source_looked_at,
                 rollouts=plane.rollouts,
+                plugins=plane.meters,
             )
         )
 

@@ -2,34 +2,22 @@
 
 from __future__ import annotations
 
-import bisect
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
+
+from lehr.base.durations import Durations
 
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
-class Histogram:
-    """Durations, in seconds."""
-
-    def __init__(self, bounds: Sequence[float]) -> None:
-        self._bounds = bounds
-        self._counts = [0] * (len(bounds) + 1)
-        self._sum = 0.0
-
-    def observe(self, seconds: float) -> None:
-        """Count one."""
-        self._counts[bisect.bisect_left(self._bounds, seconds)] += 1
-        self._sum += seconds
-
-    def samples(self, name: str, labels: str = "") -> Iterator[str]:
-        """Its lines. `labels` are rendered, such as `result="done"`."""
-        more, total = f"{labels}," if labels else "", 0
-        for bound, count in zip((*self._bounds, "+Inf"), self._counts, strict=True):
-            total += count
-            yield f'{name}_bucket{{{more}le="{bound}"}} {total}'
-        own = f"{{{labels}}}" if labels else ""
-        yield f"{name}_sum{own} {self._sum:.6f}"
-        yield f"{name}_count{own} {total}"
+def histogram(durations: Durations, name: str, labels: str = "") -> Iterator[str]:
+    """The lines of a histogram. `labels` are rendered, such as `result="done"`."""
+    more, total = f"{labels}," if labels else "", 0
+    for bound, count in zip((*durations.bounds, "+Inf"), durations.counts, strict=True):
+        total += count
+        yield f'{name}_bucket{{{more}le="{bound}"}} {total}'
+    own = f"{{{labels}}}" if labels else ""
+    yield f"{name}_sum{own} {durations.sum:.6f}"
+    yield f"{name}_count{own} {total}"
 
 
 def family(name: str, kind: str, help: str, samples: Iterable[str]) -> Iterator[str]:

@@ -17,8 +17,10 @@ from lehr.base.log import Log
 from lehr.plugins.early_ends import EarlyEnds
 from lehr.plugins.plugin_process import PluginProcess
 from lehr.plugins.remote import messages as m
+from lehr.plugins.remote.call_outcomes import OK, outcome_of_answer, outcome_of_error
 from lehr.plugins.remote.channel import DESCRIBE, Channel, LostError, Method, SilentError
 from lehr.plugins.remote.wire import error_of
+from lehr.sdk.plugin_meter import PluginMeter
 from lehr.sdk.secrets import Hidden, SecretValue
 
 _DESCRIBE_SECONDS = 10.0
@@ -175,6 +177,14 @@ class Connection:
         self._last_error: LehrError | None = None
         self._secrets: dict[bytes, SecretValue] = {}
         self._closed = False
+        self._meter = PluginMeter(name)
+
+    @property
+    def meter(self) -> PluginMeter:
+        """Figures of the plugin."""
+        if self._meter.up is not None:
+            self._meter.up = self._current is not None and self._current.alive
+        return self._meter
 
     @property
     def process(self) -> PluginProcess | None:
@@ -202,8 +212,10 @@ class Connection:
         """As `Channel.call`, of the current plugin or of one that was opened before."""
         opened = of or await self.ready()
         try:
-            with opened.busy():
-                return await opened.channel.call(method, request, seconds)
+            with opened.busy(), self._metered(method) as answered:
+                answer = await opened.channel.call(method, request, seconds)
+                answered(answer)
+                return answer
         except TransientError as error:
             raise await self._explained(opened, error) from None
 
@@ -232,10 +244,34 @@ class Connection:
         try:
             with contextlib.nullcontext() if lasting else opened.busy():
                 async with contextlib.aclosing(opened.channel.stream(method, request)) as answers:
-                    async for answer in answers:
-                        yield answer
+                    with self._unmetered() if lasting else self._metered(method) as answered:
+                        async for answer in answers:
+                            answered(answer)
+                            yield answer
         except TransientError as error:
             raise await self._explained(opened, error) from None
+
+    @contextlib.contextmanager
+    def _metered(self, method: Method) -> Iterator[Callable[[Any], None]]:
+        """Counts a call, and gets its answers. Its last answer is its outcome, even if it is closed then."""
+        began, outcome = self._clock.monotonic(), ""
+
+        def answered(answer: Any) -> None:
+            nonlocal outcome
+            outcome = outcome_of_answer(answer)
+
+        try:
+            yield answered
+        except BaseException as error:
+            if not (outcome and isinstance(error, GeneratorExit)):
+                outcome = outcome_of_error(error)
+            raise
+        finally:
+            self._meter.called(method.name, outcome or OK, self._clock.monotonic() - began)
+
+    @contextlib.contextmanager
+    def _unmetered(self) -> Iterator[Callable[[Any], None]]:
+        yield lambda answer: None
 
     async def close(self) -> None:
         """End the connection; a managed plugin gets time to end what is under way."""
@@ -279,6 +315,8 @@ class Connection:
             raise self._last_error.with_traceback(None)
 
     async def _reopened(self) -> Opened:
+        if self._current is not None:
+            self._meter.ended()
         await self._drop(0.0)
         self._current = await self._new()
         return self._current
@@ -302,6 +340,7 @@ class Connection:
         self._early_ends.started(self._clock.monotonic())
         if opened.process is not None and self._secrets:
             opened.process.hidden = opened.process.hidden.and_of(self._secrets.values())
+        self._meter.started()
         log.info("plugin ready", plugin=self.name, version=found.version)
         self._observer.opened(found, opened.process)
         return opened
@@ -310,6 +349,7 @@ class Connection:
         self._failures += 1
         pause = max(delay(self._failures, self._jitter(), longest=_LONGEST_PAUSE), least_pause)
         self._pause_until, self._last_error = self._clock.monotonic() + pause, error
+        self._meter.up = False
         log.info("plugin not available", plugin=self.name, error=str(error), retry_in=f"{pause:.0f} s")
         self._observer.failed(error)
 
@@ -363,6 +403,7 @@ class Connection:
         """Open a new one for the next call."""
         if self._current is opened:
             self._current = None
+            self._meter.ended()
             self._failed(error, self._early_ends.ended(self._clock.monotonic()))
             await opened.channel.close()
             if opened.process is not None and isinstance(error, SilentError):

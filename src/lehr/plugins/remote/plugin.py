@@ -42,6 +42,7 @@ from lehr.plugins.remote.wire import (
 from lehr.sdk.asked_validator import AskedValidator
 from lehr.sdk.check import CheckPlugin
 from lehr.sdk.plugin import AssetPlugin, Found, IndexedDiff, Push, Reader, Traits
+from lehr.sdk.plugin_meter import PluginMeter
 from lehr.sdk.provider import ConfiguredProvider
 from lehr.sdk.secrets import NoSecrets, Secrets
 
@@ -348,6 +349,10 @@ class RemotePlugin(AssetPlugin):
         if found.type not in self.types:
             raise GarbageError(f"a draft of type {found.type!r}, which it does not serve")
         return found
+
+    def meters(self) -> Sequence[PluginMeter]:
+        """Its own figures."""
+        return (self.connection.meter,)
 
     async def close(self) -> None:
         """End the connection, and a managed plugin."""

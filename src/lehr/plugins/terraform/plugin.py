@@ -39,6 +39,7 @@ from lehr.plugins.terraform.provider import ProviderGoneError, Value
 from lehr.plugins.terraform.providers import LimitedProvider, Providers, Start
 from lehr.plugins.terraform.recent_looks import RecentLooks
 from lehr.sdk.plugin import AssetPlugin, Found, IndexedDiff, Push, Reader, Traits
+from lehr.sdk.plugin_meter import PluginMeter
 from lehr.sdk.protected import Protected
 from lehr.sdk.secrets import NoSecrets, Secrets
 
@@ -179,6 +180,10 @@ class TerraformPlugin(AssetPlugin):
             self._providers, self._secrets, query, self._blocking, self._base
         ):
             yield draft
+
+    def meters(self) -> Sequence[PluginMeter]:
+        """Figures of the providers, by program."""
+        return self._providers.meters()
 
     async def close(self) -> None:
         if self._tasks:  # the next process looks what others have done

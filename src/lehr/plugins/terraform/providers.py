@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from lehr.base.backoff import delay
@@ -19,11 +20,13 @@ from lehr.plugins.terraform.provider import (
     Diagnostic,
     Planned,
     Provider,
+    ProviderError,
     ProviderGoneError,
     ProviderSchema,
     State,
     Value,
 )
+from lehr.sdk.plugin_meter import PluginMeter
 from lehr.sdk.secrets import NOTHING_HIDDEN, Hidden, SecretValue
 
 T = TypeVar("T")
@@ -35,6 +38,16 @@ _IDLE_SECONDS = 900.0
 _LONGEST_PAUSE = 30.0
 _CLOSE_SECONDS = 5.0
 _MOST_WORDS = 300
+
+_PROGRAM = re.compile(r"terraform-provider-[A-Za-z0-9-]+")
+_MOST_METERS = 50
+_OTHER = "Other"
+_OUTCOMES: Mapping[type[BaseException], str] = {
+    ProviderError: "refused",
+    ProviderGoneError: "lost",
+    TimeoutError: "timeout",
+    asyncio.CancelledError: "cancelled",
+}
 
 
 class Providers:
@@ -51,6 +64,7 @@ class Providers:
         self._start = start
         self._call_seconds = call_seconds
         self._known: dict[str, _Process] = {}
+        self._meters: dict[str, PluginMeter] = {}
         self._closing: set[asyncio.Task[None]] = set()
 
     @contextlib.asynccontextmanager
@@ -100,9 +114,26 @@ class Providers:
                 process.retired = True
                 self._known[digest([key, id(process)])] = process
             process = self._known[key] = _Process(
-                self._clock, self._start, payload, secrets, self._call_seconds
+                self._clock, self._start, payload, secrets, self._call_seconds, self._meter(payload)
             )
         return process
+
+    def meters(self) -> Sequence[PluginMeter]:
+        """Figures by program, of all configurations that use it together."""
+        for name, meter in self._meters.items():
+            found = [item.runs for item in self._known.values() if item.meter.name == name]
+            known = [runs for runs in found if runs is not None]
+            meter.up = any(known) if known else None
+        return tuple(self._meters.values())
+
+    def _meter(self, payload: TerraformProvider) -> PluginMeter:
+        found = _PROGRAM.match(payload.path.rpartition("/")[2])
+        name = found[0] if found is not None else "terraform-provider"
+        if name not in self._meters:
+            if len(self._meters) >= _MOST_METERS:
+                name = _OTHER
+            self._meters.setdefault(name, PluginMeter(name))
+        return self._meters[name]
 
     def _close_idle(self) -> None:
         now = self._clock.monotonic()
@@ -122,6 +153,7 @@ class _Process:
         applying: changes that it carries out now.
         used_at: monotonic seconds of the last use.
         retired: whether it will be closed once nothing uses it.
+        runs: whether it could be called the last time; None before that.
     """
 
     def __init__(
@@ -131,15 +163,18 @@ class _Process:
         payload: TerraformProvider,
         secrets: Mapping[str, SecretValue],
         call_seconds: float,
+        meter: PluginMeter,
     ) -> None:
         self.clock = clock
         self.payload = payload
         self.secrets = secrets
         self.call_seconds = call_seconds
+        self.meter = meter
         self.users = 0
         self.applying = 0
         self.used_at = clock.monotonic()
         self.retired = False
+        self.runs: bool | None = None
         self.looks = asyncio.Semaphore(payload.concurrency)
         self.applies = asyncio.Semaphore(payload.concurrency)
         self._start = start
@@ -174,12 +209,15 @@ class _Process:
             self._note_failure(starting, gone)
             raise gone from None
         self._failures, self._failed = 0, None
+        if not self.runs:
+            self.runs = True
+            self.meter.started()
         return provider
 
     def _note_failure(self, starting: asyncio.Task[Provider], error: LehrError) -> None:
         if self._starting is not starting:  # another caller has noted it
             return
-        self._starting, self._failed = None, error
+        self._starting, self._failed, self.runs = None, error, False
         self._failures += 1
         self._again_at = self.clock.monotonic() + delay(self._failures, 0.0, longest=_LONGEST_PAUSE) / 5
 
@@ -202,7 +240,8 @@ class _Process:
             return
         if starting.result() is not provider or self.applying:
             return
-        self._starting = None
+        self._starting, self.runs = None, False
+        self.meter.ended()
         if pause := self._early_ends.ended(self.clock.monotonic()):
             self._pause(pause, why)
         task = asyncio.ensure_future(provider.close())
@@ -270,7 +309,8 @@ class LimitedProvider:
         try:
             async with process.applies:
                 await process.turn()
-                return await self._provider.apply(type, prior, planned, config)
+                with self._metered("apply"):
+                    return await self._provider.apply(type, prior, planned, config)
         except ProviderGoneError as error:
             process.applying -= 1  # so that it does not keep what has died
             process.abandon(self._provider, last_words(error, self._hidden))
@@ -288,8 +328,9 @@ class LimitedProvider:
             if counts:  # all others hardly ever ask the API
                 await process.turn()
             try:
-                async with asyncio.timeout(process.call_seconds):
-                    return await call(*args)
+                with self._metered(call.__name__):
+                    async with asyncio.timeout(process.call_seconds):
+                        return await call(*args)
             except (ProviderGoneError, TimeoutError) as error:
                 hangs = isinstance(error, TimeoutError)
                 why = self._no_answer() if hangs else last_words(error, self._hidden)
@@ -300,6 +341,19 @@ class LimitedProvider:
                     why=why,
                     fix="Lehr starts it again automatically",
                 ) from None  # the error may quote a secret
+
+    @contextlib.contextmanager
+    def _metered(self, method: str) -> Iterator[None]:
+        """Counts a call that is made within, without the time that it has waited for its turn."""
+        clock, outcome = self._process.clock, "ok"
+        began = clock.monotonic()
+        try:
+            yield
+        except BaseException as error:
+            outcome = _OUTCOMES.get(type(error), "error")
+            raise
+        finally:
+            self._process.meter.called(method, outcome, clock.monotonic() - began)
 
     def _no_answer(self) -> str:
         return f"no answer within {self._process.call_seconds:g} s"
