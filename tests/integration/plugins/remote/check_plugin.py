@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import sys
 from typing import Any, NoReturn
@@ -11,7 +12,8 @@ import grpc
 
 from lehr.checks import CHECKS
 from lehr.checks import TYPES as CHECK_TYPES
-from lehr.model.decision import Verdict
+from lehr.model.asset import AssetId
+from lehr.model.decision import Reservation, Verdict
 from lehr.plugins.remote import messages as m
 from lehr.plugins.remote import server
 from lehr.plugins.remote.service import Service
@@ -36,6 +38,32 @@ class OnCall(CheckPlugin):
             return [Verdict(self.name, allow=True)]
         unblock = "add somebody to `people`"
         return [Verdict(self.name, False, "NobodyOnCall", "nobody is on call", unblock)]
+
+
+class Crowded(CheckPlugin):
+    """Asks every kind of question, and answers with what it was told."""
+
+    name = "crowded"
+
+    async def check(self, request: CheckRequest, read: CheckReader) -> list[Verdict]:
+        """Waits for the assets that differ, and sets a share aside."""
+        others = [AssetId("quiet"), AssetId("busy"), AssetId("absent")]
+        await read.look_at(others)
+        found = {id: await read.diff(id) for id in others}
+        count, _until = read.usage(Reservation("crowd", 7))
+        own = read.asset(request.asset.id)
+        facts = {
+            "differ": sorted(id for id, diff in found.items() if diff is not None and not diff.empty),
+            "absent": sorted(id for id, diff in found.items() if diff is None),
+            "count": count,
+            "own": None if own is None else own.type,
+            "nobody": read.asset(AssetId("nobody")) is None,
+            "referrers": len(read.referrers()),
+            "controls": len(read.controls()),
+            "dependencies": len(read.dependencies(request.asset)),
+            "governing": len(read.governing("lehr.Freeze")),
+        }
+        return [Verdict(self.name, False, "Crowded", json.dumps(facts, sort_keys=True), "wait")]
 
 
 def waiting(**changes: Any) -> m.Verdict:
@@ -149,5 +177,5 @@ def _die() -> NoReturn:
 
 if __name__ == "__main__":
     setattr(server, "Service", FaultyService)  # noqa: B010 - mypy knows no assignment of classes
-    checks = [OnCall(), *(check() for check in CHECKS)]
+    checks = [OnCall(), Crowded(), *(check() for check in CHECKS)]
     server.serve("checks", LinePlugin, types=(*TYPES, *CHECK_TYPES), checks=checks)
