@@ -79,10 +79,12 @@ def run(markdown: str, folder: Path, seconds: float = 250) -> str:
             start_new_session=True,
         )
         try:
-            code = shell.wait(timeout=seconds)
+            shell.wait(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            pytest.fail(f"it has not ended within {seconds:g} s:\n{output.read_text()}")
         finally:
             stop(shell, folder)
-    assert code == 0, output.read_text()
+    assert shell.returncode == 0, output.read_text()
     return output.read_text()
 
 
