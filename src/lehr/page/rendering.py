@@ -36,6 +36,7 @@ _TONES = {
     "running": "busy",
     "pushing": "busy",
     "released": "busy",
+    "validating": "busy",
     "next": "busy",
     "waiting": "wait",
     "holding": "wait",

@@ -12,7 +12,7 @@ from lehr.page.answers import attributes
 MOST_UNITS = 50
 """Units that a lane lists; of the others it has numbers."""
 
-_HAS = ("released", "pushing", "good", "bad")
+_HAS = ("released", "pushing", "validating", "good", "bad")
 _IS = {"running": "is under way", "paused": "is paused", "holding": "is on hold"}
 _WORDS = {True: "good", False: "bad", None: "unknown"}
 
@@ -101,7 +101,7 @@ def _lanes(found: Any) -> Iterator[LaneView]:
 _SIGNS = {"over": "done", "ahead": "waiting"}
 """The signs of waves; the one under way has that of the rollout, which may be on hold."""
 
-_ORDER = ("bad", "gone back", "held", "pushing", "released", "next", "good", "waiting")
+_ORDER = ("bad", "gone back", "held", "pushing", "released", "validating", "next", "good", "waiting")
 
 
 def _lane(title: str, about: str, state: str, sign: str, gate: str, units: Sequence[Any]) -> LaneView:

@@ -33,7 +33,8 @@ class UnitState(enum.StrEnum):
 
     WAITING: for its wave. NEXT: it is released as soon as `lehr run` looks. HELD: it cannot be pushed now.
     RELEASED: the content is released to it, and its push has not begun. PUSHING: the content is being pushed.
-    GOOD, BAD: it has the content. GONE_BACK: it has its earlier content again.
+    VALIDATING: it has the content and is healthy; the canary analysis has not decided. GOOD, BAD: it has the
+    content. GONE_BACK: it has its earlier content again.
     """
 
     WAITING = "waiting"
@@ -41,6 +42,7 @@ class UnitState(enum.StrEnum):
     HELD = "held"
     RELEASED = "released"
     PUSHING = "pushing"
+    VALIDATING = "validating"
     GOOD = "good"
     BAD = "bad"
     GONE_BACK = "gone back"
@@ -294,18 +296,19 @@ def _unit(id: str, members: list[Member], policy: Policy, running: Rollout, show
 
 def _updated(id: str, members: list[Member], policy: Policy, running: Rollout, shown: Step) -> UnitStatus:
     look = looked(running.looks.get(id), members, 0.0, 0.0, due=False)
+    unproven = "" if id in running.validated else shown.seen.unproven.get(id, "")
     selection, soak = shown.selection, 0.0
     if selection is not None and selection.wave and id not in shown.needs_no_soak:
         soak = policy.payload.target_selection.waves[selection.wave - 1].soak_seconds
     return UnitStatus(
         id=id,
         assets=tuple(item.id for item in members),
-        state=_state(look, members),
+        state=_state(look, members, unproven),
         since=running.updated[id],
         exposure=look.exposure,
         soak_left=max(0.0, soak - look.exposure),
         validated=id in running.validated,
-        why=look.why or shown.seen.unproven.get(id, "") or _no_soak(id, running, shown),
+        why=look.why or unproven or _no_soak(id, running, shown),
         metrics=tuple(
             MetricStatus(name=name, good=found.good, value=found.value, bounds=metric.bounds, why=found.why)
             for name, metric in policy.payload.validation.metrics.items()
@@ -321,9 +324,11 @@ def _no_soak(id: str, running: Rollout, shown: Step) -> str:
     return "it needs no soak: it had this content before" if id in shown.needs_no_soak else ""
 
 
-def _state(look: UnitLook, members: list[Member]) -> UnitState:
+def _state(look: UnitLook, members: list[Member], unproven: str) -> UnitState:
+    if look.good:
+        return UnitState.VALIDATING if unproven else UnitState.GOOD
     if look.good is not None:
-        return UnitState.GOOD if look.good else UnitState.BAD
+        return UnitState.BAD
     return UnitState.PUSHING if any(item.busy for item in members) else UnitState.RELEASED
 
 

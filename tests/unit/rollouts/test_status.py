@@ -27,6 +27,7 @@ from lehr.rollouts.course import folded
 from lehr.rollouts.figures import RolloutState
 from lehr.rollouts.lanes import LaneState
 from lehr.rollouts.members import Member
+from lehr.rollouts.metrics import CanaryAnalysis
 from lehr.rollouts.past import past_rollouts
 from lehr.rollouts.policy import Policy, RolloutPolicy, SelectedBy, Validation
 from lehr.rollouts.status import RolloutStatus, UnitState, status_of
@@ -71,6 +72,19 @@ def test_a_canary_that_is_good_soaks_and_the_others_wait_for_their_wave() -> Non
     assert (found.units[0].exposure, found.units[0].soak_left) == (20.0, 40.0)
     assert found.until == 140.0
     assert "a" in found.waits_for
+
+
+def test_a_unit_is_not_called_good_before_the_analysis_has_proven_it() -> None:
+    canary = CanaryAnalysis(source="prometheus", counters={"requests": "requests", "errors": "errors"})
+    policy = RolloutPolicy(
+        select=Selector(all=True), target_selection=WAVES, validation=Validation(canary=canary)
+    )
+    look = Looked({"a": UnitLook(True, 20.0, 25.0)})
+    found = status(*BEGUN, look, policy=policy)
+    assert states(found)["a"] is UnitState.VALIDATING
+    assert "no counters are known yet" in found.units[0].why
+    assert "a to be good" in found.waits_for
+    assert states(status(*BEGUN, look, Validated(("a",)), policy=policy))["a"] is UnitState.GOOD
 
 
 def test_each_wave_is_a_lane_with_the_gate_that_holds_it() -> None:

@@ -29,7 +29,7 @@ _SAYS = {
     RolloutState.PAUSED: "is paused",
     RolloutState.HOLDING: "is on hold",
 }
-_HAS = (UnitState.RELEASED, UnitState.PUSHING, UnitState.GOOD, UnitState.BAD)
+_HAS = (UnitState.RELEASED, UnitState.PUSHING, UnitState.VALIDATING, UnitState.GOOD, UnitState.BAD)
 _MOST_UNITS = 50
 _MOST_PAST = 5
 
@@ -131,7 +131,7 @@ def _unit(unit: UnitStatus, now: float) -> tuple[str, str, str, str]:
 
 
 def _why(unit: UnitStatus) -> str:
-    if unit.state is UnitState.GOOD:
+    if unit.state in (UnitState.VALIDATING, UnitState.GOOD):
         exposed = f"good for {formatting.span(unit.exposure)}" if unit.exposure else "good"
         left = f", {formatting.span(unit.soak_left)} to go" if unit.soak_left else ""
         return "; ".join(filter(None, (unit.why, f"{exposed}{left}")))
