@@ -9,6 +9,7 @@ from typing import NamedTuple
 from lehr.base.errors import LehrError
 from lehr.base.log import Log
 from lehr.enforce.intent_readers import RecordingReader
+from lehr.enforce.places import Places
 from lehr.enforce.plugin_errors import FAILURES
 from lehr.model.diff import Target
 from lehr.sdk.plugin import AssetPlugin
@@ -35,7 +36,7 @@ UNANSWERED = Unanswered()
 class Batches:
     """Collects diffs until they are flushed, and asks the plugin for all of them with one `diff_many`."""
 
-    def __init__(self, plugin: AssetPlugin, places: asyncio.Semaphore, timeout: float) -> None:
+    def __init__(self, plugin: AssetPlugin, places: Places, timeout: float) -> None:
         """Collect diffs of `plugin`.
 
         Args:
@@ -76,16 +77,22 @@ class Batches:
         await asyncio.gather(*calls, return_exceptions=True)
 
     async def _call(self, requests: Sequence[_Request]) -> None:
-        async with self._places:
-            patience = _Patience(self._name, self._timeout, requests)
-            try:
-                await self._answer(requests, patience)
-            except LehrError:
-                pass  # each diff that is missing shows its own
-            except FAILURES:
-                log.exception("a batch of diffs failed; the rest is compared one by one", plugin=self._name)
-            finally:
-                patience.end()
+        await self._places.wait()
+        try:
+            await self._ask(requests)
+        finally:
+            self._places.give_back()
+
+    async def _ask(self, requests: Sequence[_Request]) -> None:
+        patience = _Patience(self._name, self._timeout, requests)
+        try:
+            await self._answer(requests, patience)
+        except LehrError:
+            pass  # each diff that is missing shows its own
+        except FAILURES:
+            log.exception("a batch of diffs failed; the rest is compared one by one", plugin=self._name)
+        finally:
+            patience.end()
 
     async def _answer(self, requests: Sequence[_Request], patience: _Patience) -> None:
         answers = self._plugin.diff_many([(request.target, request.read) for request in requests])

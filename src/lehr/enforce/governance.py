@@ -55,7 +55,7 @@ class Governance(msgspec.Struct, frozen=True):
     def holds(self, asset: Asset, now: float) -> Holds:
         """The controls and the release that may keep an asset, as intent last had it, from newer content."""
         controls = self.controls.over(asset.id, now)
-        governed = bool(self.policies) and self.policies.of(asset) is not None
+        governed = bool(self.policies.items) and self.policies.of(asset) is not None
         released = self.releases.of(asset.id, governed)
         return Holds(controls, released) if controls or released is not None else NO_HOLDS
 

@@ -129,7 +129,7 @@ class InForce:
         self._neighbours.continue_from(recovered)
         async for item in in_parts(recovered.assets, runtime.clock):
             slot = self._add(item.id, item.type, item.digest)
-            slot.state, slot.successor, slot.damage = item.state, item.successor, item.damage
+            slot.continue_from(item.state, item.successor, item.damage)
             if item.damage is not None:
                 log.error("an asset cannot be enforced", asset=item.id, error=str(item.damage))
         unknown = Outcome(Result.UNKNOWN, "the control plane stopped during the push")

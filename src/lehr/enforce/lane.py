@@ -24,6 +24,7 @@ from lehr.base.log import Log
 from lehr.client.turns import TurnQueue
 from lehr.enforce.diff_batches import UNANSWERED, Batches
 from lehr.enforce.intent_readers import RecordingReader
+from lehr.enforce.places import Places
 from lehr.enforce.plugin_errors import FAILURES, one_line, reraise_if_cancelled, storable
 from lehr.enforce.state import Diffed, DiffFailed, StatusReported
 from lehr.enforce.time_limit import call_on_first_wait, within
@@ -83,9 +84,9 @@ class Lane(Generic[T]):
         self._prepare = prepare
         self._preparing = False
         self._queue: TurnQueue[T] = TurnQueue()
-        self._places = asyncio.Semaphore(self.traits.pushes)
+        self._places = Places(self.traits.pushes)
         self._deferred: OrderedDict[T, None] = OrderedDict()
-        self._diffs = asyncio.Semaphore(self.traits.turns)
+        self._diffs = Places(self.traits.turns)
         self._batches = Batches(plugin, self._diffs, self.traits.diff_timeout)
         self._flushing = False
         self._workers: dict[asyncio.Task[None], None] = {}  # ordered: they are cancelled in this order
@@ -178,15 +179,13 @@ class Lane(Generic[T]):
         return True
 
     async def _place_came_free(self) -> bool:
-        if self._places.locked():
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(_PATIENCE_SECONDS):
-                    await self._places.acquire()
-                return True
-            if self._places.locked():
-                return False
-        await self._places.acquire()
-        return True
+        if self._places.take():
+            return True
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_PATIENCE_SECONDS):
+                await self._places.wait()
+            return True
+        return self._places.take()
 
     def forget(self, item: T) -> None:
         """Forget `item`: it will not be queued again."""
@@ -194,7 +193,7 @@ class Lane(Generic[T]):
 
     def free_place(self) -> None:
         """Return a place."""
-        self._places.release()
+        self._places.give_back()
 
     def next_deferred(self) -> T | None:
         """The slot deferred longest ago; None if none is deferred, or no place is free.
@@ -202,7 +201,7 @@ class Lane(Generic[T]):
         The caller must make it take the place, defer it again, or call this again, so that no place
         stays free while a slot waits for one.
         """
-        if self._places.locked() or not self._deferred:
+        if not self._places.free or not self._deferred:
             return None
         return self._deferred.popitem(last=False)[0]
 
@@ -290,8 +289,7 @@ class Lane(Generic[T]):
                 if routine and self._batched:
                     diff = await self._ask_for_diff_in_batch(target, read)
                 if diff is UNANSWERED:
-                    async with self._diffs:
-                        diff = await within(self.traits.diff_timeout, self._ask_for_diff(target, read))
+                    diff = await self._ask_alone(target, read)
             except FAILURES:
                 # Not only of a `NeedError`: it may have become an error of the plugin's own.
                 if not read.missed:
@@ -299,6 +297,14 @@ class Lane(Generic[T]):
             if not read.missed:
                 return diff
             await read.fetch_missed()
+
+    async def _ask_alone(self, target: Target, read: RecordingReader) -> object:
+        if not self._diffs.take():
+            await self._diffs.wait()
+        try:
+            return await within(self.traits.diff_timeout, self._ask_for_diff(target, read))
+        finally:
+            self._diffs.give_back()
 
     async def _ask_for_diff(self, target: Target, read: RecordingReader) -> object:
         """Always a coroutine, whatever the plugin returns."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sized
 from itertools import islice
 from typing import Any, TypeVar
 
@@ -56,7 +56,7 @@ class _Failed(msgspec.Struct, frozen=True):
 
 
 class Lookups:
-    """Looks things up, with the latest assets cached.
+    """Looks things up in one partition, with the latest assets cached.
 
     An incarnation never changes (invariant I2), so a read of one stays right for ever, and is right
     for later ones that have not changed the asset, as far as `advance` knows. All else is
@@ -85,7 +85,7 @@ class Lookups:
         self._turns_until_look = 0  # until then, about every turn finds its asset at hand
         self._size = size
         # Of a plain dict, the oldest entry is found the slower the more were deleted before it.
-        self._kept: OrderedDict[tuple[AssetKey, int], Asset | None] = OrderedDict()
+        self._kept: OrderedDict[tuple[AssetId, int], Asset | None] = OrderedDict()
         # From the incarnation `_first` on: with which one each asset changed last, if it did.
         self._first = self._newest = 0
         self._changed_with: dict[AssetId, int] = {}
@@ -156,7 +156,7 @@ class Lookups:
         self._newest = sequence
 
     def asset(self, key: AssetKey, sequence: int) -> Asset | None:
-        place = (key, self._same_as(key.id, sequence))
+        place = (key.id, self._same_as(key.id, sequence))
         try:
             return self._kept[place]
         except KeyError:
@@ -165,7 +165,7 @@ class Lookups:
         self._keep(place, asset)
         return asset
 
-    def _keep(self, place: tuple[AssetKey, int], asset: Asset | None) -> None:
+    def _keep(self, place: tuple[AssetId, int], asset: Asset | None) -> None:
         if len(self._kept) >= self._size:
             self._kept.popitem(last=False)
         self._kept[place] = asset
@@ -177,35 +177,32 @@ class Lookups:
         since = self._changed_with.get(id, self._first)
         return since if since <= sequence else sequence
 
-    def may_read_ahead(self, count: int) -> bool:
-        """Whether it is time for `read_ahead`, with at most `count` assets. Ask before each turn."""
+    def may_read_ahead(self, upcoming: Sized) -> bool:
+        """Whether it is time for `read_ahead`, of at most this many assets. Ask before each turn."""
         self._turns_until_look -= 1
-        if self._at_once or self.coming:
+        if self._turns_until_look > 0 or self._at_once or self.coming:
             return False
-        return self._turns_until_look <= 0 and count >= _FEWEST
+        return len(upcoming) >= _FEWEST
 
-    def read_ahead(self, partition: Partition, sequence: int, upcoming: Iterable[AssetId]) -> None:
+    def read_ahead(self, sequence: int, upcoming: Iterable[AssetId]) -> None:
         """Read the assets of the turns that are next, many at once, and in good time before those.
 
         An asset that cannot be read this way is read again when it is looked up.
         """
-        ids = list(islice(upcoming, 2 * _MOST))
-        unknown = [id for id in ids if not self._is_known(AssetKey(partition, id), sequence)][:_MOST]
+        ids, kept, same_as = list(islice(upcoming, 2 * _MOST)), self._kept, self._same_as
+        unknown = [id for id in ids if (id, same_as(id, sequence)) not in kept][:_MOST]
         if len(unknown) < _FEWEST:
             self._turns_until_look = len(ids) // 2
             return
-        coming = asyncio.create_task(self._fetch(partition, sequence, unknown), name="read ahead")
+        coming = asyncio.create_task(self._fetch(sequence, unknown), name="read ahead")
         self.coming = dict.fromkeys(unknown, coming)
         # All up to the last one are then at hand, and not only those that are read now.
         self._turns_until_look = ids.index(unknown[-1]) // 2
 
-    def _is_known(self, key: AssetKey, sequence: int) -> bool:
-        return (key, self._same_as(key.id, sequence)) in self._kept
-
-    async def _fetch(self, partition: Partition, sequence: int, ids: list[AssetId]) -> None:
+    async def _fetch(self, sequence: int, ids: list[AssetId]) -> None:
         def read() -> dict[AssetId, Asset]:
             span = Span(ids=frozenset(ids))
-            return {asset.id: asset for asset in self._assets_of(partition, sequence, None, span)}
+            return {asset.id: asset for asset in self._assets_of(self._partition, sequence, None, span)}
 
         try:
             found = await self._ask(read)
@@ -214,7 +211,7 @@ class Lookups:
         finally:
             self.coming = {}
         for id in ids:
-            self._keep((AssetKey(partition, id), self._same_as(id, sequence)), found.get(id))
+            self._keep((id, self._same_as(id, sequence)), found.get(id))
 
     # --- all else -----------------------------------------------------------------------
 

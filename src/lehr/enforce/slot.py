@@ -88,6 +88,7 @@ class Slot:
 
     Attributes:
         digest: in the newest incarnation; None when the asset is no longer there.
+        departed: whether intent no longer has it: not at all, or as an asset of another type.
         successor: the asset of another type that has this id in the newest incarnation; it waits
             until this one has left. Usually None.
         state: what `step` remembers.
@@ -117,6 +118,7 @@ class Slot:
         "cause",
         "compared",
         "damage",
+        "departed",
         "digest",
         "due",
         "governance",
@@ -143,6 +145,7 @@ class Slot:
         self.key = key
         self.type = type
         self.digest = digest
+        self.departed = digest is None
         self.successor: Head | None = None
         self.lane = lane
         self.state = State()
@@ -166,10 +169,10 @@ class Slot:
         self.ages: Ages | None = None
         self.damage: DamagedError | None = None
 
-    @property
-    def departed(self) -> bool:
-        """Whether intent no longer has it: not at all, or as an asset of another type."""
-        return self.digest is None or self.successor is not None
+    def continue_from(self, state: State, successor: Head | None, damage: DamagedError | None) -> None:
+        """Continue as the previous process left it."""
+        self.state, self.successor, self.damage = state, successor, damage
+        self.departed = self.departed or successor is not None
 
     @property
     def in_turn(self) -> bool:
@@ -205,6 +208,7 @@ class Slot:
         self.digest = None if head is None else head.digest
         known = head is None or not self.type or head.type == self.type
         self.successor = None if known else head
+        self.departed = head is None or not known
 
     def superseded(self) -> None:
         """Newer content exists: notify a push that is under way or about to begin."""

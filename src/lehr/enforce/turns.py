@@ -147,9 +147,9 @@ class Turns:
     def read_ahead(self, upcoming: TurnQueue[Slot]) -> asyncio.Task[None] | None:
         """Read what the turns that are next look at first; returns what to wait for, if anything."""
         lookups = self._lookups
-        if lookups.may_read_ahead(len(upcoming)) and self.governance is not None:
+        if lookups.may_read_ahead(upcoming) and self.governance is not None:
             ids = (slot.key.id for slot in upcoming if slot.digest is not None)
-            lookups.read_ahead(self._runtime.partition, self.governance.sequence, ids)
+            lookups.read_ahead(self.governance.sequence, ids)
         if not lookups.coming or (slot := upcoming.first()) is None:
             return None
         return lookups.coming.get(slot.key.id)

@@ -16,7 +16,7 @@ from lehr.enforce.turndown import TurndownInputs, TurndownStage, plan
 from lehr.model.addons import TURNDOWN, Turndown
 from lehr.model.asset import Asset, AssetId, AssetKey
 from lehr.model.diff import Goal
-from lehr.model.pinning import Holds, Pinning, applied_content, pin
+from lehr.model.pinning import NO_HOLDS, Holds, Pinning, applied_content, pin
 from lehr.model.types import addon_names
 from lehr.sdk.plugin import Fencing
 from lehr.sdk.runtime import Runtime
@@ -59,7 +59,8 @@ class Viewer:
         now, governing = self._clock.now(), governance.sequence
         last, came_with = self._last(slot, governing)
         newest = self._last_with(slot.key, came_with, governing) if slot.departed else governing
-        pinning = self._pinning(slot, last, newest, governance.holds(last, now))
+        holds = governance.holds(last, now)
+        pinning = Pinning(newest) if holds == NO_HOLDS else self._pinning(slot, last, newest, holds)
         asset: Asset | None = last
         # To search the bytes takes a tenth of decoding them, and hardly any asset is turned down.
         asked = self._registry.addon(last, TURNDOWN, Turndown) if _TURNDOWN in last.body else None

@@ -104,10 +104,9 @@ class Releases:
         Args:
             governed: a policy governs it, so without any release it keeps what was last applied to it.
         """
-        try:
-            release = self._released[id]
-        except KeyError:
+        if id not in self._released:
             return Released(id, None) if governed else None
+        release = self._released[id]
         return None if release is not None and release.target is None else Released(id, release)
 
     def knows(self, id: AssetId) -> bool:

@@ -150,11 +150,11 @@ def test_many_that_are_wanted_next_are_read_at_once() -> None:
 
     async def main() -> list[Asset | None]:
         found = lookups(intent, reading=Slow(VirtualClock(), lambda: (0.1, 0.0)))
-        found.read_ahead(PARTITION, 1, [*ids, AssetId("gone")])
-        assert not found.may_read_ahead(40), "one read is under way"
+        found.read_ahead(1, [*ids, AssetId("gone")])
+        assert not found.may_read_ahead(range(40)), "one read is under way"
         await found.coming[ids[5]]
         assert not found.coming
-        found.read_ahead(PARTITION, 1, ids[5:])
+        found.read_ahead(1, ids[5:])
         assert not found.coming, "all are known"
         return [await found.run(lambda id=id: found.asset(key(id), 1)) for id in [*ids, "gone"]]  # type: ignore[misc]
 
@@ -176,8 +176,8 @@ def test_each_upcoming_turn_is_looked_at_few_times() -> None:
     async def main() -> None:
         found = lookups(FixedIntent(*things), reading=Slow(VirtualClock(), lambda: (0.1, 0.0)))
         for turn in range(len(ids)):
-            if found.may_read_ahead(len(ids) - turn):
-                found.read_ahead(PARTITION, 1, upcoming(turn))
+            if found.may_read_ahead(range(len(ids) - turn)):
+                found.read_ahead(1, upcoming(turn))
             if (coming := found.coming.get(ids[turn])) is not None:
                 await coming
             found.asset(key(ids[turn]), 1)
@@ -192,8 +192,8 @@ def test_few_are_read_one_by_one() -> None:
 
     async def main() -> None:
         found = lookups(intent, reading=Slow(VirtualClock()))
-        assert not found.may_read_ahead(2)
-        found.read_ahead(PARTITION, 1, [A.id, B.id])
+        assert not found.may_read_ahead(range(2))
+        found.read_ahead(1, [A.id, B.id])
         assert not found.coming
 
     run(main, seed=1)
@@ -210,7 +210,7 @@ def test_what_cannot_be_read_ahead_is_read_when_it_is_wanted() -> None:
 
     async def main() -> Asset | None:
         found = lookups(intent, reading=Slow(VirtualClock()))
-        found.read_ahead(PARTITION, 1, [A.id, *ids])
+        found.read_ahead(1, [A.id, *ids])
         await found.coming[A.id]
         return await found.run(lambda: found.asset(key("a"), 1))
 

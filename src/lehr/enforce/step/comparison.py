@@ -40,11 +40,12 @@ _AS_INTENDED = Condition(Status.CONVERGED, Reason.AS_INTENDED, "production is as
 def diffed(state: State, event: Diffed) -> StepResult:
     """The plugin has compared production."""
     diff = event.diff
+    is_gone = goal_of(state) is Goal.ABSENT and diff.empty
+    if state.handle is None and diff.handle is UNSET and diff.outputs is UNSET and not is_gone:
+        return _compared(state, event)
     state, handle = keep_handle(state, diff.handle)
-    is_gone = diff.empty and goal_of(state) is Goal.ABSENT
     state, outputs = keep_outputs(state, {} if is_gone else diff.outputs)
-    if diff.handle is not UNSET or diff.outputs is not UNSET:
-        event = replace(event, diff=replace(diff, handle=UNSET, outputs=UNSET))
+    event = replace(event, diff=replace(diff, handle=UNSET, outputs=UNSET))
     state, effects = _compared(state, event)
     return state, (*committed((*handle, *outputs)), *effects)
 
@@ -191,26 +192,25 @@ def _awaits_outputs(state: State, event: DiffFailed) -> StepResult:
 def _converged(state: State) -> StepResult:
     turn = turn_of(state)
     view, digest = turn.view, turn.content_digest
+    goal = view.goal
     assert digest is not None
     if state.trouble is not NO_TROUBLE:
         state = replace(state, trouble=NO_TROUBLE)
     writes: tuple[Write, ...] = ()
-    if view.goal is Goal.ABSENT and state.phase is Phase.VERIFYING:
+    if goal is Goal.ABSENT and state.phase is Phase.VERIFYING:
         # Without a push of its own, nothing may just not be visible yet: its handle leads there later.
         state, writes = keep_handle(state, "")
     entry = state.ledger
-    if entry is None or entry.content_digest != digest or entry.goal is not view.goal:
+    if entry is None or entry.content_digest != digest or entry.goal is not goal:
         # What is fenced already is not fenced again: no push was necessary.
-        fenced = entry is not None and entry.goal is view.goal is Goal.FENCED
+        fenced = entry is not None and entry.goal is goal is Goal.FENCED
         at = entry.at if entry is not None and fenced else view.now
-        entry = LedgerEntry(
-            view.key.partition, view.key.id, digest, view.pinning.content, view.goal, None, at
-        )
+        entry = LedgerEntry(view.key.partition, view.key.id, digest, view.pinning.content, goal, None, at)
         state = replace(state, ledger=entry)
         writes = (*writes, Adopt(entry))
-    if view.goal in (Goal.DRAINED, Goal.FENCED) and view.stage.until is None:
+    if goal in (Goal.DRAINED, Goal.FENCED) and view.stage.until is None:
         state = replace(state, phase=Phase.IDLE, turn=None)
-        return state, (*committed(writes), Again(f"turndown has reached {view.goal}"))
+        return state, (*committed(writes), Again(f"turndown has reached {goal}"))
     condition, delay = _reached(view)
     if view.pinning.restarts:
         writes += tuple(LiftControl(view.key.partition, item.id, view.now) for item in view.pinning.restarts)
