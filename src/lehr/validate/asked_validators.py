@@ -26,7 +26,7 @@ def found_by_plugins(proposal: DeltaProposal) -> Iterator[Diagnostic]:
 def _unanswered(item: Answered, error: LehrError) -> Diagnostic:
     """An error that is retried; a warning if the deployment allows it and the plugin is down.
 
-    A plugin that answers and cannot judge would never judge anything.
+    Where asking again is useless, the validator would never judge anything.
     """
     refused = item.when_down is WhenDown.REFUSE or isinstance(error, StalledError)
     code = f" ({error.code})" if error.code else ""
