@@ -42,6 +42,10 @@ class TransientError(LehrError):
     """May pass: try again, with backoff."""
 
 
+class FencedError(TransientError):
+    """A newer control plane has written this asset, so a push was refused. Nothing was changed."""
+
+
 class WaitingError(LehrError):
     """Cannot continue before `until` (wall-clock seconds since the epoch); not a failure."""
 

@@ -9,8 +9,9 @@ The contract, for authors:
 * Both read intent through the `Reader` alone. Everything they read becomes part of the content
   digest, and wakes the asset when it changes. A reader may raise `NeedError`, which they let pass: `diff` is
   then repeated. `push` is not, so it reads what `diff` has read or the payload refers to.
-* Exceptions: `TransientError` (try again with backoff), `StalledError` (needs an operator or new
-  intent), `WaitingError` (not before a time). Out of `diff`, any other exception counts as
+* Exceptions: `TransientError` (try again with backoff; `FencedError` for a push that a newer control plane
+  has overtaken, and that has changed nothing), `StalledError` (needs an operator or new intent),
+  `WaitingError` (not before a time). Out of `diff`, any other exception counts as
   transient; out of `push`, any other exception, a timeout and a cancellation count as
   *unknown*: nothing is touched again before `status` and `diff` have looked.
 * No secret in a diff, a message or a log.

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from lehr.base.errors import LehrError, StalledError, TransientError
+from lehr.base.errors import FencedError, LehrError, StalledError, TransientError
 from lehr.model.asset import AssetId, Partition
 from lehr.model.diff import NO_DIFF, Change, Diff, Effects, Goal, Target
 from lehr.model.operation import DONE, Operation, Outcome, Progress, Result
@@ -259,6 +259,23 @@ class StallsWhenOvertaken(Good):
         if push.superseded:
             return Outcome(Result.STALLED, "superseded")
         return await super().push(target, read, push)
+
+
+class FencesOvertaken(Good):
+    """Refuses an overtaken push before it changes anything, which keeps every rule."""
+
+    async def push(self, target: Target, read: Reader, push: Push) -> Outcome:
+        if push.superseded:
+            raise FencedError("newer content was pushed")
+        return await super().push(target, read, push)
+
+
+class FencesWhatItHasDone(Good):
+    async def push(self, target: Target, read: Reader, push: Push) -> Outcome:
+        outcome = await super().push(target, read, push)
+        if push.superseded:
+            raise FencedError("newer content was pushed")
+        return outcome
 
 
 class TellsStories(Good):

@@ -45,6 +45,8 @@ from tests.unit.testing.broken_plugins import (
     DiscoversSomethingElse,
     EffectsOfNothing,
     Fenced,
+    FencesOvertaken,
+    FencesWhatItHasDone,
     FencingIsNothing,
     FindsObstaclesAlone,
     FindsOnce,
@@ -154,6 +156,7 @@ BREAKS: list[tuple[Rule, type[Good]]] = [
     (pushes.disturbance_is_seen_and_healed, Remembers),
     (pushes.overtaken_pushes_are_honest, BoastsWhenOvertaken),
     (pushes.overtaken_pushes_are_honest, StallsWhenOvertaken),
+    (pushes.overtaken_pushes_are_honest, FencesWhatItHasDone),
     (pushes.messages_are_one_line, TellsStories),
     (pushes.messages_are_one_line, RetriesWhatIsDone),
     (pushes.unknown_goals_stall, KnowsEveryGoal),
@@ -257,7 +260,9 @@ def subject(make: Callable[[World], AssetPlugin]) -> Subject:
 
 
 @pytest.mark.parametrize(
-    "good", [Good, Fenced, Swaps, Recovers, Discovers, Listens, Shows], ids=lambda good: good.__name__
+    "good",
+    [Good, Fenced, FencesOvertaken, Swaps, Recovers, Discovers, Listens, Shows],
+    ids=lambda good: good.__name__,
 )
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
 def test_a_good_plugin_keeps_every_rule(rule: Rule, good: type[Good]) -> None:

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import UNSET
 
 from lehr.base.digest import canonical
-from lehr.base.errors import LehrError, StalledError, TransientError, WaitingError
+from lehr.base.errors import FencedError, LehrError, StalledError, TransientError, WaitingError
 from lehr.base.text import one_line
 from lehr.model.asset import AssetId, AssetKey, Partition
 from lehr.model.diff import Change, Diff, Effects, Goal, Target
@@ -191,6 +191,8 @@ def trouble_message(error: LehrError) -> m.Trouble:
     kind, until = m.Trouble.KIND_STALLED, 0.0
     if isinstance(error, WaitingError):
         kind, until = m.Trouble.KIND_WAITING, error.until
+    elif isinstance(error, FencedError):
+        kind = m.Trouble.KIND_FENCED
     elif isinstance(error, TransientError):
         kind = m.Trouble.KIND_TRANSIENT
     return m.Trouble(kind=kind, what=error.what, why=error.why, fix=error.fix, until=until, code=error.code)
@@ -202,7 +204,10 @@ def error_of(message: m.Trouble, shown: Shown) -> LehrError:
     why, fix = shown(one_line(message.why)), shown(one_line(message.fix))
     if message.kind == m.Trouble.KIND_WAITING:
         return WaitingError(what, until=message.until, code=message.code, why=why, fix=fix)
-    if message.kind in (m.Trouble.KIND_TRANSIENT, m.Trouble.KIND_FENCED):
+    if message.kind == m.Trouble.KIND_FENCED:
+        why = why or "a newer control plane has pushed this asset; nothing was changed"
+        return FencedError(what, code=message.code, why=why, fix=fix)
+    if message.kind == m.Trouble.KIND_TRANSIENT:
         return TransientError(what, code=message.code, why=why, fix=fix)
     return StalledError(what, code=message.code, why=why, fix=fix)
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from lehr.base.clock import SystemClock
-from lehr.base.errors import LehrError, StalledError, TransientError
+from lehr.base.errors import FencedError, LehrError, StalledError, TransientError
 from lehr.model.asset import Asset, AssetId, make_asset
 from lehr.model.diff import Diff, Effects
 from lehr.model.operation import Progress, Result
@@ -184,7 +184,7 @@ def test_an_operation_that_has_been_called_ended_does_not_start(line: Callable[[
 
 def test_a_late_writer_is_refused(line: Callable[[str], Line1]) -> None:
     fenced = line("push-fenced")
-    with pytest.raises(TransientError, match="epoch 1 is over"):
+    with pytest.raises(FencedError, match="epoch 1 is over: a newer control plane has pushed this asset"):
         run(fenced, fenced.push())
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lehr.base.errors import FencedError
 from lehr.model.diff import Goal
 from lehr.model.operation import Outcome, Result
 from lehr.testing.conformance.asset_plugin.subject import Aim, Subject, applied_rule, rule, stalls
@@ -34,9 +35,16 @@ async def disturbance_is_seen_and_healed(subject: Subject) -> None:
 
 @applied_rule
 async def overtaken_pushes_are_honest(subject: Subject) -> None:
-    """Notified of newer content, a push ends done, and is, or failed and can be repeated."""
-    push = subject.begin(Aim(subject.changed), superseded=True)
-    outcome = await subject.push(subject.changed, push=push)
+    """Notified of newer content, a push ends done, and is, or failed and can be repeated.
+
+    A push that was fenced out has changed nothing.
+    """
+    push, before = subject.begin(Aim(subject.changed), superseded=True), subject.observe()
+    try:
+        outcome = await subject.push(subject.changed, push=push)
+    except FencedError:
+        hold(subject.observe() == before, "an overtaken push that was fenced out changes nothing")
+        outcome = Outcome(Result.FAILED)
     if outcome.result is Result.DONE:
         hold((await subject.diff(subject.changed)).empty, "an overtaken push that ends done is done")
     else:
