@@ -7,13 +7,13 @@ from collections import deque
 
 
 class Places:
-    """So many places; those who wait for one get it in their order.
+    """A number of places, which are handed out in the order of the queue.
 
     `asyncio.Semaphore` makes seven calls to take a place and to give it back, even where one is free: a
     twentieth of a turn that has nothing to do.
 
     Attributes:
-        free: places that nobody has; while there are any, nobody waits.
+        free: places that are not taken; while there are any, none waits.
     """
 
     def __init__(self, count: int) -> None:
@@ -41,7 +41,7 @@ class Places:
             raise
 
     def give_back(self) -> None:
-        """Hand a place to the next one who waits for it."""
+        """Hand a place on to the next in the queue."""
         while self._waiting:
             handed = self._waiting.popleft()
             if not handed.done():
