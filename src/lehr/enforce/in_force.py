@@ -198,12 +198,21 @@ class InForce:
             await self._wakeups.sweep(_CONTROLS_CHANGED)
         if not same:
             self._wakeups.wake_all(self._wakeups.unsettled, "checks, limits or freezes have changed")
+            await self._wake_held_by_policies(before, governance)
         async for id in in_parts(enforced, self._runtime.clock):
             if (slot := slots.get(id)) is not None:
                 self._wakeups.wake_slot(slot, f"published in {incarnation.name}", urgent=True)
         async for id in in_parts(heads, self._runtime.clock):
             self._wakeups.wake_readers(id, f"{id}, which it reads, has changed")
         self._wakeups.changed.set()
+
+    async def _wake_held_by_policies(self, before: Governance, now: Governance) -> None:
+        """When policies change, wake each asset that only a policy held: no release will."""
+        if now.policies.items == before.policies.items:
+            return
+        async for slot in in_parts(list(self._wakeups.slots.values()), self._runtime.clock):
+            if slot.held_at and not now.releases.knows(slot.key.id):
+                self._wakeups.wake_slot(slot, "rollout policies have changed", urgent=True)
 
     def _remembered(self, ids: list[AssetId]) -> dict[AssetId, State]:
         """The states of assets that come back, as they were left."""
