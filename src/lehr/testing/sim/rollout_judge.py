@@ -88,6 +88,10 @@ class RolloutJudge:
         """A push of an asset's content of an incarnation begins."""
         self._pushed[id] = content
 
+    def published(self) -> None:
+        """A policy that comes back in an incarnation finds units that are in order already."""
+        self._look_around()
+
     def members(self, policy: str) -> list[str]:
         """The assets that a policy governs in the newest incarnation."""
         return [id for view in self._views(policy)[:1] for unit in view.units for id in view.members(unit)]

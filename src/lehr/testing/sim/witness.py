@@ -162,6 +162,7 @@ class Witness(WitnessedState):
         assets = self.publications.published(write, answer)
         self.incarnations[answer.sequence] = Published(answer, assets)
         self._trace.note("publish", f"{answer.name}: {answer.assets} assets, {answer.changed} changed")
+        self.rollouts.published()
 
     def _pruned(self, before: float) -> None:
         """Pushes that have ended, but for each asset's last and the one that production holds."""

@@ -1,0 +1,20 @@
+"""Histories that all have a rollout policy. Each of these seeds has once raised an alarm."""
+
+from __future__ import annotations
+
+import pytest
+
+from lehr.testing.sim import random_policies, suite
+
+SEEDS = {
+    2702: "a departed asset that only a policy held was not woken when the policy went away",
+    3112: "the same",
+    6189: "the same",
+    8611: "the judge did not look at units when a policy came back",
+}
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_history_that_has_raised_an_alarm_raises_none(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(random_policies, "_SHARE", 1.0)
+    assert suite.play(seed).violations == ()
