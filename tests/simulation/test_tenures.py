@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from lehr.control.messages import Pause, Report
+from lehr.control.messages import AnyRequest, Pause, Report, Retry
 from lehr.control.tenures import StandingByError
+from lehr.model.asset import AssetId
 from lehr.model.attempt import Attempt
 from lehr.model.lease import LEASE_SECONDS
+from lehr.model.selector import Selector
 from lehr.model.writes import LeaseLostError, Refused, TakeLease
 from lehr.testing.sim.harness import OWNER
 from lehr.testing.sim.process import Process
@@ -114,6 +116,45 @@ def test_a_command_that_meets_the_loss_of_the_lease_is_answered(tmp_path: Path) 
         refused = await process.command(Pause(selector="all", reason="because", seconds=None))
         assert (refused.ok, refused.code) == (False, "STO138")
         assert "there has taken over" in refused.message
+
+    play(tmp_path, scenario)
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        Pause(selector="all", reason="because", seconds=None),
+        pytest.param(Retry(selector="all"), id="writes nothing"),
+    ],
+)
+@pytest.mark.parametrize("retaken", [False, pytest.param(True, id="it has the lease again")])
+def test_a_command_ends_with_the_tenure_in_which_it_was_given(
+    tmp_path: Path, request_: AnyRequest, retaken: bool
+) -> None:
+    """Histories found it: seed 7990, if its assets have a rollout policy."""
+
+    async def scenario(harness: RandomHarness, process: Process) -> None:
+        enforcer, plane, select = process.enforcer, process.plane, process.enforcer.select
+
+        async def is_slow(selector: Selector) -> list[AssetId]:
+            found = await select(selector)
+            await until(harness, lambda: process.enforcer is not enforcer)
+            if retaken:
+                await until(harness, lambda: not plane.standby)
+            return found
+
+        enforcer.select = is_slow  # type: ignore[method-assign]
+        process.hold()
+        await harness.clock.sleep(2 * LEASE_SECONDS)
+        assert isinstance(takes(process, harness, "there"), int)
+        process.release()
+        assert not plane.standby, "it does not know yet"
+        refused = await process.command(request_)
+        assert (refused.ok, refused.code) == (False, "STO138")
+        assert bool(plane.standby) is not retaken
+        assert not process.store.broken
+        _version, controls = process.store.records.controls(PARTITION, harness.clock.now())
+        assert not controls
 
     play(tmp_path, scenario)
 

@@ -35,8 +35,6 @@ from lehr.control.messages import (
 )
 from lehr.control.retention import pruned
 from lehr.control.tenure import Tenure
-from lehr.enforce.committer import Committer
-from lehr.enforce.enforcer import Enforcer
 from lehr.enforce.governance import Governance
 from lehr.enforce.overrides import require_overridable
 from lehr.enforce.step import RETRY
@@ -85,23 +83,10 @@ class Commander:
             refresh: makes a pass over the source.
             run_state: the current state of this program.
         """
-        self._partition = runtime.partition
-        self._store = runtime.store
+        self._runtime = runtime
         self._tenure = tenure
         self._refresh = refresh
-        self._reading = runtime.reading
-        self._clock = runtime.clock
-        self._chance = runtime.chance
         self._run_state = run_state
-        self._governing = sorted(name for name, item in runtime.registry.types.items() if item.governs)
-
-    @property
-    def _committer(self) -> Committer:
-        return self._tenure().committer
-
-    @property
-    def _enforcer(self) -> Enforcer:
-        return self._tenure().enforcer
 
     async def carry_out(self, request: AnyRequest, actor: str) -> CommandResult:
         """Carry out `request`, given by `actor`; a refusal is also an answer. Both are audited.
@@ -113,6 +98,38 @@ class Commander:
         if standby and not isinstance(request, Report):
             fix = "send it to the process that enforces the partition"
             return CommandResult(False, "this process does not enforce the partition", standby, fix, "CTL136")
+        command = _Command(self._runtime, self._tenure(), self._refresh, self._run_state)
+        return await command.carry_out(request, actor)
+
+
+class _Command:
+    """One command, which ends with the tenure in which it began.
+
+    Invariant: I5. The next tenure may not have the lease yet, and its Enforcer may not know any asset.
+    """
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        tenure: Tenure,
+        refresh: Callable[[], Awaitable[Attempt]],
+        run_state: Callable[[], RunState],
+    ) -> None:
+        """`tenure` is the current one; the other arguments are as in `Commander`."""
+        self._partition = runtime.partition
+        self._store = runtime.store
+        self._committer = tenure.committer
+        self._enforcer = tenure.enforcer
+        self._strategist = tenure.strategist
+        self._refresh = refresh
+        self._reading = runtime.reading
+        self._clock = runtime.clock
+        self._chance = runtime.chance
+        self._run_state = run_state
+        self._governing = sorted(name for name, item in runtime.registry.types.items() if item.governs)
+
+    async def carry_out(self, request: AnyRequest, actor: str) -> CommandResult:
+        """As `Commander.carry_out`."""
         try:
             answer = await self._dispatch(request, actor)
         except LehrError as error:
@@ -282,7 +299,7 @@ class Commander:
             [refused] = await self._committer.ask(await write(governance))
             await self._enforcer.releases_changed()
             if refused is None:
-                self._tenure().strategist.wake()
+                self._strategist.wake()
                 return
         why = "the control plane is starting" if refused is None else refused.message
         raise LehrError("the command was not carried out", code="CTL145", why=why, fix="try again")
@@ -306,6 +323,7 @@ class Commander:
             raise LehrError(
                 f"no asset is selected by {request.selector}", code="CTL108", fix="see `lehr get assets`"
             )
+        self._committer.require()  # an Enforcer that has stopped would retry nothing
         for id in ids:
             self._enforcer.wake(id, RETRY)
         return CommandResult(True, f"{_count(len(ids))} will be retried now", assets=tuple(ids))

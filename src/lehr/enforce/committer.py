@@ -103,11 +103,15 @@ class Committer:
             StalledError: it is broken, or `run` has ended.
             Exception: these cannot be written down; nothing was written.
         """
-        if self._ended is not None:
-            raise self._ended
+        self.require()
         answer: asyncio.Future[list[Any]] = asyncio.get_running_loop().create_future()
         self._add(_Pending(writes, answer))
         return await answer
+
+    def require(self) -> None:
+        """Raise the error with which `run` has ended, if it has."""
+        if self._ended is not None:
+            raise self._ended
 
     async def flush(self) -> None:
         """Wait until nothing is pending."""
