@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from lehr.model.addons import DEPENDS_ON, TURNDOWN, DependsOn, Rule, Turndown, VersionNeed
 from lehr.model.asset import Asset
 from lehr.model.control import Control, ControlKind
@@ -12,7 +14,7 @@ from lehr.model.selector import parse_selector
 from lehr.sdk.plugin import Traits
 from lehr.testing.virtual import VirtualClock
 from lehr.testing.world import PARTITION, thing
-from tests.simulation.playing import control, play
+from tests.simulation.playing import control, play, turned_down
 from tests.world import Plane, World, WorldPlugin
 
 LONG = Traits(goals=WorldPlugin.traits.goals, resync=50_000.0)
@@ -313,6 +315,38 @@ def test_order_passes_through_what_has_older_content_and_the_newest_of_what_it_r
         await plane.publish(after("a", "2", "b"), after("b", "1", "c"), reader, thing("d", "2"))
         await clock.sleep(5)
         assert world.values["a"] == "2"
+
+    play(tmp_path, scenario, traits=LONG)
+
+
+@pytest.mark.parametrize(
+    ("newest", "held_at"), [(thing("db", "2"), None), (thing("db", "1", turned_down()), 1)]
+)
+def test_what_comes_back_goes_first_also_for_content_in_which_it_is_turned_down(
+    tmp_path: Path, newest: Asset, held_at: int | None
+) -> None:
+    """Seed 6350 with a rollout policy: such a dependency was compared as removed until its push began."""
+
+    async def scenario(plane: Plane, world: World, clock: VirtualClock) -> None:
+        gone = thing("db", "1", turned_down())
+        await plane.publish(after("app", "1", "db"), thing("db", "1"))
+        await plane.settle()
+        depends = {DEPENDS_ON: DependsOn(["db"])}
+        await plane.publish(thing("app", "1", {**depends, **turned_down()}), gone)
+        await plane.settle()
+        assert not world.values
+        await plane.control(control(ControlKind.PIN, "app", clock, incarnation=2))
+        pause = control(ControlKind.PAUSE, "db", clock)
+        await plane.control(pause)
+        await clock.sleep(1)
+        if held_at:
+            await plane.control(control(ControlKind.PIN, "db", clock, incarnation=held_at))
+        await plane.publish(thing("app", "2"), newest)
+        await clock.sleep(60)
+        assert plane.condition("app").reason == Reason.DEPENDENCY_DIFFERS
+        await plane.lift(pause)
+        await clock.sleep(60)
+        assert world.order[-2:] == ["db", "app"]
 
     play(tmp_path, scenario, traits=LONG)
 

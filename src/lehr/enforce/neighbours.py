@@ -154,13 +154,22 @@ class Neighbours:
         if slot is not None and slot.may_be_pushing:
             return UNDER_WAY, newest
         reached = self._reached(asset)
-        returns = needed and slot is not None and reached is not Goal.PRESENT and self.needing(id, governing)
+        turned_down = needed and slot is not None and reached is not Goal.PRESENT
+        returns = turned_down and (self._stays(id, as_of) or bool(self.needing(id, governing)))
         if settled and not returns and (slot is None or self._is_in_place(slot, asset, sequence, as_of)):
             return NO_DIFF, newest
         goal = Goal.PRESENT if returns else reached
         target = Target(self._partition, id, asset.type, sequence, goal)
         state = self._remembered(id)
         return (target if state is None else state.identified(target)), newest
+
+    def _stays(self, id: AssetId, as_of: AsOf) -> bool:
+        """Whether no turndown of an asset is asked for: by its newest version, or by what it is held at."""
+        newest = self.asset(id, as_of.sequence)
+        if newest is None:
+            return False
+        own = self.asset(id, self._content_of(newest, as_of.sequence, as_of.holds))
+        return own is not None and not all(TURNDOWN in addon_names(asset) for asset in (newest, own))
 
     def _remembered(self, id: AssetId) -> State | None:
         """The memory of an asset, whether or not intent still has it."""
