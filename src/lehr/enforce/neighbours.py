@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
 
 from msgspec.structs import replace
 
 from lehr.base.digest import Digest
+from lehr.enforce.claims import PushRefusal
 from lehr.enforce.governance import AsOf
 from lehr.enforce.intent_readers import RecordingReader
 from lehr.enforce.lane import Lane
@@ -21,7 +22,9 @@ from lehr.model.asset import Asset, AssetId, AssetKey
 from lehr.model.diff import NO_DIFF, Change, Diff, Effects, Goal, Target
 from lehr.model.outputs import NO_OUTPUTS
 from lehr.model.pinning import NO_HOLDS, Holds, applied_content, pin
-from lehr.model.types import addon_names
+from lehr.model.reason import Reason
+from lehr.model.types import Mention, addon_names
+from lehr.model.writes import Admit, Refused
 from lehr.sdk.check import Referrer
 from lehr.sdk.runtime import Runtime
 
@@ -33,6 +36,11 @@ UNDER_WAY = Diff((Change("push", "ended", "under way"),), _UNKNOWN)
 
 HoldsOver = Callable[[Asset], Holds]
 """The controls and the release that may keep an asset, as intent last had it, from newer content."""
+
+
+def needs(mentions: Iterable[Mention], id: AssetId) -> bool:
+    """Whether an asset that makes these references needs asset `id`, and does not merely follow it."""
+    return any(mention.target == id and not mention.follows for mention in mentions)
 
 
 def no_holds(asset: Asset) -> Holds:
@@ -286,16 +294,21 @@ class Neighbours:
                 found.append(Referrer(asset, mentions))
         return found
 
-    def removed_referrers(self, id: AssetId, sequence: int) -> dict[AssetId, Digest]:
+    def removed_referrers(
+        self, id: AssetId, sequence: int, known: Collection[AssetId] = ()
+    ) -> dict[AssetId, Digest]:
         """Assets of incarnation `sequence` that once referred to `id` and have left, with their digests.
 
         A push may bring each of them back.
+
+        Args:
+            known: of those that have not left; others may be back by now, and are among the answer.
         """
         ever = self._ever_referred(id, sequence)
         return {
             asset.id: asset.digest
             for asset in ever
-            if asset.id in self._slots and self.has_left(asset.id, sequence)
+            if asset.id in self._slots and (self.has_left(asset.id, sequence) or asset.id not in known)
         }
 
     def _ever_referred(self, id: AssetId, sequence: int) -> list[Asset]:
@@ -343,9 +356,40 @@ class Neighbours:
                 continue
             last = self.lookups.last(AssetKey(self._partition, other), sequence)
             mentions = self.registry.mentions(last[0]) if last else ()
-            if any(mention.target == id and not mention.follows for mention in mentions):
+            if needs(mentions, id):
                 found.append(other)
         return found
+
+    async def needed_again(self, admit: Admit) -> PushRefusal | None:
+        """Why a turndown must not continue: what had left when the turn began is back, and needs the asset.
+
+        Invariant: I4. Admission itself refuses only while a push that brings it back is under way.
+
+        Raises:
+            LehrError: it cannot be looked up.
+        """
+        operation, looked_at = admit.operation, admit.basis.looked_at
+        back = [id for id, _digest in looked_at if operation.goal is not Goal.PRESENT and self._is_back(id)]
+        if not back:
+            return None
+        find = partial(self._that_need, operation.asset, back, operation.governing)
+        needing = await self.lookups.run(find)
+        if not needing:
+            return None
+        why = f"turndown waits: referenced again by {', '.join(needing)}"
+        return PushRefusal(Refused(Reason.STILL_REFERENCED, why), tuple(needing))
+
+    def _is_back(self, id: AssetId) -> bool:
+        """Whether an asset is in production, or a push is bringing it back."""
+        slot = self._slots.get(id)
+        operation = None if slot is None else slot.state.operation
+        comes_back = operation is not None and operation.goal is Goal.PRESENT
+        return slot is not None and (comes_back or not self.was_removed(id))
+
+    def _that_need(self, id: AssetId, others: Iterable[AssetId], sequence: int) -> list[AssetId]:
+        """Those of `others` that need an asset, as `sequence` has them."""
+        assets = [asset for other in others if (asset := self.asset(other, sequence)) is not None]
+        return [asset.id for asset in assets if needs(self.registry.mentions(asset), id)]
 
     def cycle(self, slot: Slot, waits_for: Iterable[AssetId]) -> tuple[AssetId, ...]:
         """Assets of which each waits for the next and the last for `slot`, which is the first.

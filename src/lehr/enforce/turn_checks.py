@@ -11,7 +11,7 @@ from lehr.base.digest import Digest
 from lehr.base.errors import NeedError
 from lehr.base.log import Log
 from lehr.enforce.governance import AsOf, Governance
-from lehr.enforce.neighbours import UNDER_WAY, Neighbours, no_holds
+from lehr.enforce.neighbours import UNDER_WAY, Neighbours, needs, no_holds
 from lehr.enforce.plugin_errors import FAILURES, one_line, reraise_if_cancelled, storable
 from lehr.enforce.state import View
 from lehr.model.asset import Asset, AssetId
@@ -177,9 +177,14 @@ class TurnCheckReader:
         found: Sequence[Referrer] = self._look(
             "referrers", partial(self._neighbours.referrers, own, governing, self._holds_over)
         )
-        self.others.update(dict.fromkeys(referrer.asset.id for referrer in found))
+        known = [referrer.asset.id for referrer in found]
+        self.others.update(dict.fromkeys(known))
+        if not self._stays:
+            # When the turn began, none that has not left needed it: these have come back since.
+            back = (referrer.asset for referrer in found if needs(referrer.mentions, own))
+            self.looked_at.update((asset.id, asset.digest) for asset in back)
         # Another turn may be about to bring one of these back: admission compares and refuses.
-        removed = partial(self._neighbours.removed_referrers, own, governing)
+        removed = partial(self._neighbours.removed_referrers, own, governing, known)
         self.looked_at.update(self._look("removed referrers", removed))
         return found
 

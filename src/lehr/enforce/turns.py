@@ -422,7 +422,7 @@ class Turns:
             return Deferred(Reason.RETRY_BUDGET, "the retry budget of this plugin's pushes is used up", wait)
         slot.become(Activity.ADMITTING)
         try:
-            refusal = await self._claims.take(slot)
+            refusal = await self._claims.take(slot) or await self._neighbours.needed_again(effect.admit)
             if refusal is None:
                 [refused] = await self._committer.ask(effect.admit)
                 refusal = None if refused is None else PushRefusal(refused)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, cast
 
 import pytest
@@ -69,7 +69,9 @@ class Neighbourhood:
     def referrers(self, id: AssetId, sequence: int, holds_over: HoldsOver) -> list[Referrer]:
         return []
 
-    def removed_referrers(self, id: AssetId, sequence: int) -> dict[AssetId, Digest]:
+    def removed_referrers(
+        self, id: AssetId, sequence: int, known: Collection[AssetId]
+    ) -> dict[AssetId, Digest]:
         return {AssetId("gone"): Digest("digest of gone")}
 
     def content_of(self, id: AssetId, governing: int, holds_over: HoldsOver) -> int:
