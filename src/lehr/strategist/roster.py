@@ -172,30 +172,42 @@ class Roster:
         self.contents.forget_all()
         if governance.policies:
             for asset in self._store.intent.assets(self._partition, governance.sequence):
-                self._place(asset, governance)
+                self._put(asset.id, self._place(asset, governance))
 
     def _move(self, governance: Governance) -> set[AssetId]:
-        """Read what has changed up to the newest incarnation. Returns the ids of members and former ones."""
+        """Read what has changed up to the newest incarnation. Returns the ids of members and former ones.
+
+        Nothing moves before everything is read. A read that fails halfway would otherwise lose readers of
+        what has changed: they are found by what they have read so far.
+        """
         changes = self._store.intent.changes(self._partition, self._sequence, governance.sequence)
         changed = {item.id: item.after for item in changes}
         for id in set().union(*(self._readers.get(id, ()) for id in changed)).difference(changed):
             changed[id] = self.contents.asset(id, governance.sequence)
-        for id, asset in changed.items():
+        places = {
+            id: None if asset is None else self._place(asset, governance) for id, asset in changed.items()
+        }
+        for id, place in places.items():
             self._displace(id)
-            if asset is not None:
-                self._place(asset, governance)
-        return set(changed)
+            self._put(id, place)
+        return set(places)
 
-    def _place(self, asset: Asset, governance: Governance) -> None:
+    def _place(self, asset: Asset, governance: Governance) -> _Place | None:
+        """Where intent has an asset; None if no policy governs it."""
         policy = governance.policies.of(asset)
         if policy is None:
-            return
+            return None
         labels = _labels(asset)
         unit = labels.get(policy.payload.unit, asset.id) if policy.payload.unit else asset.id
         content = self.contents.content(asset, governance.sequence)
-        self._places[asset.id] = _Place(policy.id, unit, labels, content, governance.sequence)
-        for id in content.reads:
-            self._readers.setdefault(id, set()).add(asset.id)
+        return _Place(policy.id, unit, labels, content, governance.sequence)
+
+    def _put(self, id: AssetId, place: _Place | None) -> None:
+        if place is None:
+            return
+        self._places[id] = place
+        for other in place.content.reads:
+            self._readers.setdefault(other, set()).add(id)
 
     def _displace(self, id: AssetId) -> None:
         place = self._places.pop(id, None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,9 +12,10 @@ import msgspec
 import pytest
 
 from lehr.base.digest import Digest
+from lehr.base.errors import TransientError
 from lehr.enforce.governance import Governance, load
 from lehr.model.addons import ADDONS, LABELS, Labels
-from lehr.model.asset import AssetId, AssetKey, Partition, make_asset
+from lehr.model.asset import Asset, AssetId, AssetKey, Partition, make_asset
 from lehr.model.decision import Condition, Decision, Status, Verdict
 from lehr.model.diff import Goal
 from lehr.model.governance import GOVERNANCE_TYPES, ROLLOUT_POLICY
@@ -295,6 +297,49 @@ def test_no_content_is_kept_of_what_takes_no_part(store: SqliteStore) -> None:
     store.commit([WriteReleases(SHOP, governance.releases.version, governance.digest, NOW, freed)])
     assert roster.taking_part(policy, None, shop.governance(), NOW) == []
     assert not roster.contents._known
+
+
+class FailingReads:
+    """A store whose reads of assets fail once, after `left` of them."""
+
+    def __init__(self, store: SqliteStore) -> None:
+        self.intent, self.records = self, store.records
+        self.left: int | None = None
+        self._intent = store.intent
+
+    def asset(self, key: AssetKey, sequence: int) -> Asset | None:
+        if self.left is not None:
+            self.left -= 1
+            if self.left < 0:
+                self.left = None
+                raise TransientError("the state file is locked")
+        return self._intent.asset(key, sequence)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._intent, name)
+
+
+def test_a_read_that_fails_loses_no_member(store: SqliteStore) -> None:
+    """Seed 2154 with a rollout policy: the readers of a changed asset took part no longer."""
+    shop, failing = Shop(store, 1), FailingReads(store)
+    kept = Roster(failing, REGISTRY, SHOP)
+
+    def found(roster: Roster) -> list[Member]:
+        governance = shop.governance()
+        [policy] = governance.policies.items
+        return roster.members(policy, None, governance, NOW)
+
+    found(kept)
+    reads, failed = 0, True
+    while failed:
+        shop.publish([make_asset(IDS[0], "test.Thing", Payload(f"after {reads}"), {})])
+        failing.left = reads
+        with contextlib.suppress(TransientError):
+            found(kept)
+        failed, failing.left = failing.left is None, None
+        assert found(kept) == found(Roster(store, REGISTRY, SHOP)), f"after {reads} reads"
+        reads += 1
+    assert reads > 4, "no read has failed that matters"
 
 
 class WithPush:
