@@ -367,6 +367,7 @@ BREAKS: list[tuple[Rule, type[Broken]]] = [
     (releases.changed_releases_refuse_pushes_of_their_assets, AdmitsWhatIsNotReleased),
     (releases.releases_of_other_assets_do_not_refuse, AnyReleaseRefusesAll),
     (releases.released_incarnations_are_kept, PrunesWhatIsReleased),
+    (releases.what_counts_after_withdrawals_is_kept, PrunesWhatIsReleased),
     (releases.pruning_leaves_an_asset_governed, with_records(released=_released_now)),
     (
         rollouts.evidence_is_kept_in_the_order_in_which_it_was_written,

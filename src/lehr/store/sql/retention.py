@@ -141,8 +141,9 @@ _OLD_CONTROLS = """
 def _old_releases(db: Session) -> str:
     """Releases that were withdrawn or replaced long ago.
 
-    Those that count stay, with those before them, where a rollback goes; and the newest of each asset, even
-    if it was withdrawn: it shows that releases govern the asset.
+    Those that count stay, with those before them, where a rollback goes: those that count now, and those that
+    counted before some were withdrawn lately. So does the newest of each asset, even if it was withdrawn:
+    it shows that releases govern the asset.
     """
     return f"""
     SELECT number FROM release r WHERE partition = :partition AND {db.number("body", "at")} < :before
@@ -150,9 +151,11 @@ def _old_releases(db: Session) -> str:
                   WHERE n.partition = r.partition AND n.asset = r.asset AND n.number > r.number)
       AND number NOT IN (
         SELECT number FROM (
-            SELECT number, row_number() OVER (PARTITION BY asset ORDER BY number DESC) place
+            SELECT number, withdrawn_at,
+                   row_number() OVER (PARTITION BY asset ORDER BY number DESC) place,
+                   row_number() OVER (PARTITION BY asset, withdrawn_at IS NULL ORDER BY number DESC) among
             FROM release WHERE partition = :partition AND (withdrawn_at IS NULL OR withdrawn_at > :before)) s
-        WHERE place <= 2)
+        WHERE place <= 2 OR (withdrawn_at IS NULL AND among <= 2))
 """  # noqa: S608 - our own names
 
 

@@ -71,7 +71,8 @@ class ReleaseJudge:
     def pruned(self, before: float) -> None:
         """Releases that were replaced or withdrawn before that time are gone."""
         for id, releases in self._of.items():
-            stay = [item.id for item in releases if self._withdrawn.get(item.id, math.inf) > before][-2:]
+            recent = [item.id for item in releases if self._withdrawn.get(item.id, math.inf) > before]
+            stay = {*recent[-2:], *(item.id for item in self.history(id)[-2:])}
             self._of[id] = [
                 item
                 for item in releases

@@ -175,6 +175,23 @@ def released_incarnations_are_kept(store: Store) -> None:
 
 
 @RULES.governed
+def what_counts_after_withdrawals_is_kept(store: Store) -> None:
+    """The release that counts, and the one before it, stay although later ones were withdrawn recently."""
+    for base in range(1, 6):
+        published(store, base, asset("a", str(base + 1)))
+    for sequence in (1, 2, 3, 4, 5):
+        released(store, release(str(sequence), "a", sequence))
+    released(store, withdrawn=["3", "4", "5"], at=NOW + 10)
+    write: Prune | None = Prune(PARTITION, keep=1, before=NOW + 5)
+    while write is not None:
+        write = commit(store, write).rest
+    hold(_counts(store, "a") == release("2", "a", 2), "the release that counts is kept")
+    hold(len(contents(store, 2)) == 4, "its incarnation can be read")
+    released(store, withdrawn=["2"], at=NOW + 20)
+    hold(_counts(store, "a") == release("1", "a", 1), "the one before it is kept")
+
+
+@RULES.governed
 def pruning_leaves_an_asset_governed(store: Store) -> None:
     """Its newest release stays, even if it was withdrawn long ago: without any, it would follow intent."""
     released(store, release("1", "a"))
