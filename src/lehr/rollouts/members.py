@@ -23,6 +23,7 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
         released: the content that it is released to; None if no release counts.
         released_at: the incarnation of that release; 0 for none.
         release: id of that release; empty for none.
+        taken_back: whether that release takes newer content back.
         leaves: whether the target asks for its turndown.
         known: whether it was ever released, so that releases govern it already.
         applied: the content that production was given last; None for none.
@@ -48,6 +49,7 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     released: Digest | None = None
     released_at: int = 0
     release: str = ""
+    taken_back: bool = False
     leaves: bool = False
     known: bool = True
     applied: Digest | None = None
@@ -91,6 +93,19 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     def reached(self) -> bool:
         """Whether production has what it is released to."""
         return self.applied is not None and self.applied == self.released
+
+    @property
+    def given_up(self) -> bool:
+        """Whether it was released to content that never reached production, and that nothing goes back to.
+
+        A rollback under way goes back to content that has been there: it is not given up.
+        """
+        return bool(self.release) and not self.reached and not self.taken_back
+
+    @property
+    def has(self) -> int:
+        """The incarnation of the content that it has, or is going back to; 0 for none."""
+        return self.released_at if self.reached or self.taken_back else self.applied_at
 
 
 Units = dict[str, list[Member]]

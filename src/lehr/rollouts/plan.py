@@ -457,6 +457,5 @@ class _Running:
         target = self._rollout.target
         self._grants += [Grant(item.id, target, ReleaseKind.FORWARD) for item in members]
         # A release that was never carried out, as of content that was given up, is nothing to go back to.
-        self._withdrawn += [item.release for item in members if item.release and not item.reached]
-        had = {item.id: item.released_at if item.reached else item.applied_at for item in members}
-        self._know(Updated(units, had, wave))
+        self._withdrawn += [item.release for item in members if item.given_up]
+        self._know(Updated(units, {item.id: item.has for item in members}, wave))

@@ -17,7 +17,7 @@ from lehr.model.decision import Status
 from lehr.model.diff import Goal
 from lehr.model.operation import LedgerEntry, Result
 from lehr.model.reason import Reason
-from lehr.model.release import NO_RELEASES, Releases
+from lehr.model.release import NO_RELEASES, ReleaseKind, Releases
 from lehr.model.types import Registry, addon_names
 from lehr.rollouts.course import Rollout
 from lehr.rollouts.members import Member
@@ -234,6 +234,7 @@ class Roster:
             released=None if release is None else release.content_key,
             released_at=0 if release is None else release.target or 0,
             release="" if release is None else release.id,
+            taken_back=release is not None and release.kind is ReleaseKind.ROLLBACK,
             known=releases.knows(id),
         )
         self._group(place.policy).put(member)

@@ -164,6 +164,18 @@ def test_a_release_that_was_never_carried_out_is_nothing_to_go_back_to() -> None
     assert found.withdrawn == ("r-a",)
 
 
+def test_newer_content_goes_back_to_where_a_rollback_was_going() -> None:
+    """Seed 5359 with a rollout policy: what was taken back counted again once its rollback was withdrawn."""
+    going_back = waiting(
+        "a", target=NEWER, newest=NEWER, applied=NEW, applied_at=2, release="r-a", taken_back=True
+    )
+    course = course_of(Begun(3))
+    found = step(course, going_back, waiting("b", target=NEWER, newest=NEWER), newest=3)
+    assert found.grants == (Grant(AssetId("a"), 3, ReleaseKind.FORWARD),)
+    assert found.facts == (Updated(("a",), {AssetId("a"): 1}, 1),)
+    assert not found.withdrawn
+
+
 def test_the_next_wave_waits_for_exposure() -> None:
     course = canary(Looked({"a": UnitLook(True, 10.0)}), Validated(("a",)))
     early = step(course, updated("a"), waiting("b"), since_look=5.0)

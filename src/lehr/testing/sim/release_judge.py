@@ -55,6 +55,7 @@ class ReleaseJudge:
         self._written_at = 0.0
         self._of: dict[str, list[Release]] = {}
         self._withdrawn: dict[str, float] = {}
+        self._taken_back: set[str] = set()
 
     def written(self, write: WriteReleases, answer: object) -> None:
         """This write was carried out, or refused."""
@@ -67,6 +68,22 @@ class ReleaseJudge:
         self._withdrawn |= {id: write.at for id in write.withdrawn if id not in self._withdrawn}
         for release in write.releases:
             self._of.setdefault(release.asset, []).append(release)
+            if release.kind is ReleaseKind.ROLLBACK:
+                self._taken_back |= {
+                    item.id
+                    for item in self.history(release.asset)
+                    if item.rollout == release.rollout and item.kind is ReleaseKind.FORWARD
+                }
+        if write.withdrawn:
+            self._revived()
+
+    def _revived(self) -> None:
+        """I10: content that was taken back is not released again by withdrawing what came after it."""
+        for id in self._of:
+            for item in self.history(id)[-1:]:
+                if item.id in self._taken_back:
+                    what = f"{id} is released to {item.target} again, from which its rollout went back"
+                    self._broken("I10", what)
 
     def pruned(self, before: float) -> None:
         """Releases that were replaced or withdrawn before that time are gone."""
