@@ -348,11 +348,14 @@ class Roster:
         return any(decision.evidence.get("release") == member.release for _, decision in decisions)
 
     def _is_adopted(self, member: Member, entry: LedgerEntry) -> bool:
-        """Whether production had what the member is released to without any push of it."""
+        """Whether production had what the member is released to without any push of it.
+
+        If the incarnation of its last push is pruned, that may have been of this content.
+        """
         if entry.operation is not None or self._key(member.id, entry.content) != member.released:
             return False
         pushes = self._store.records.operations(self._partition, member.id, 1)
-        return all(self._key(member.id, push.content) != member.released for push in pushes)
+        return all(self._key(member.id, push.content) not in (None, member.released) for push in pushes)
 
     def _failed(self, member: Member) -> str:
         """Why the last push under a member's release failed; empty if none has.

@@ -26,7 +26,7 @@ from lehr.model.references import Reference
 from lehr.model.release import Release, ReleaseBasis, ReleaseKind
 from lehr.model.selector import Selector
 from lehr.model.types import AssetType, Registry
-from lehr.model.writes import Adopt, Publish, RecordDecision, WriteReleases
+from lehr.model.writes import Adopt, Prune, Publish, RecordDecision, WriteReleases
 from lehr.rollouts.course import Course, Rollout
 from lehr.rollouts.members import Member
 from lehr.rollouts.plan import BASELINES_AT_ONCE, plan
@@ -401,6 +401,27 @@ def in_play(shop: Shop, id: AssetId, store: Any) -> Member:
     return next(member for member in found if member.id == id)
 
 
+def failed_push(id: AssetId, content: int, release: str) -> Operation:
+    """A push that failed of an asset's content at an incarnation, under a release."""
+    return Operation(
+        "p1",
+        SHOP,
+        id,
+        "test.Thing",
+        Goal.PRESENT,
+        content,
+        content,
+        Digest("content"),
+        Digest("diff"),
+        1,
+        NOW,
+        NOW,
+        Result.FAILED,
+        "no disk",
+        release=release,
+    )
+
+
 def test_no_look_from_before_a_release_is_evidence_against_it(store: SqliteStore) -> None:
     shop, id = Shop(store, 1), IDS[0]
     released_to_newest(shop, id, "new")
@@ -418,24 +439,30 @@ def test_no_push_from_before_a_release_is_evidence_against_it(
 ) -> None:
     shop, id = Shop(store, 1), IDS[0]
     released_to_newest(shop, id, "new")
-    push = Operation(
-        "p1",
-        SHOP,
-        id,
-        "test.Thing",
-        Goal.PRESENT,
-        shop.sequence,
-        shop.sequence,
-        Digest("content"),
-        Digest("diff"),
-        1,
-        NOW,
-        NOW,
-        Result.FAILED,
-        "no disk",
-        release=release,
-    )
+    push = failed_push(id, shop.sequence, release)
     assert in_play(shop, id, WithPush(store, push)).good is good
+
+
+def test_content_needs_its_soak_unless_its_last_push_was_certainly_of_other_content(
+    store: SqliteStore,
+) -> None:
+    """Seed 5190 with a rollout policy: the incarnation of that push was pruned, and its soak was skipped."""
+    shop, id = Shop(store, 1), IDS[0]
+    shop.publish([make_asset(id, "test.Thing", Payload("pushed before"), {})])
+    pushed = shop.sequence
+    shop.publish([make_asset(id, "test.Thing", Payload("found"), {})])
+    released_to_newest(shop, id, "new")
+    store.commit([Adopt(LedgerEntry(SHOP, id, Digest("content"), shop.sequence, Goal.PRESENT, None, NOW))])
+    found = [
+        in_play(shop, id, WithPush(store, failed_push(id, content, "old"))).adopted
+        for content in (pushed, shop.sequence)
+    ]
+    assert found == [True, False]
+    write: Prune | None = Prune(SHOP, keep=1, before=NOW + 1.0)
+    while write is not None:
+        [pruned] = store.commit([write])
+        write = pruned.rest
+    assert in_play(shop, id, WithPush(store, failed_push(id, pushed, "old"))).adopted is False
 
 
 def test_a_member_waits_for_what_its_checks_wait_for_as_well_as_for_outputs(store: SqliteStore) -> None:
