@@ -7,9 +7,12 @@ import pytest
 from lehr.testing.sim import random_policies, suite
 
 SEEDS = {
+    2154: "a read that failed took a reader of a changed asset out of its unit",
     2702: "a departed asset that only a policy held was not woken when the policy went away",
     3112: "the same",
     6189: "the same",
+    5190: "content whose last push was of a pruned incarnation skipped its soak",
+    5359: "newer content withdrew a rollback under way; retention removed the release that counted",
     8611: "the judge did not look at units when a policy came back",
 }
 
