@@ -50,7 +50,7 @@ def script(markdown: str) -> str:
 def run(markdown: str, folder: Path, seconds: float = 250) -> str:
     """Run the blocks in `folder`, in so many seconds, and leave nothing running that they have started."""
     base = free_ports(_PORTS)
-    text = script(re.sub(r"842([0-9])", lambda match: str(base + int(match.group(1))), markdown))
+    text = script(re.sub(r"\b842([0-9])\b", lambda match: str(base + int(match.group(1))), markdown))
     environment = {
         name: value for name, value in os.environ.items() if not name.startswith(("GIT_", "LEHR_"))
     }
