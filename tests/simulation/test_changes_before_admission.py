@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+from lehr.model.addons import DEPENDS_ON, DependsOn
+from lehr.model.asset import Asset
 from lehr.model.control import ControlKind
 from lehr.model.decision import Verdict
 from lehr.model.reason import Reason
@@ -51,5 +53,36 @@ def test_what_reads_an_asset_may_come_back_while_its_turndown_is_checked(tmp_pat
         assert world.values == {"app": "1+1", "db": "1"}
         assert ("db", "fenced 1") not in world.pushes
         assert plane.condition("db").reason == Reason.STILL_REFERENCED
+
+    play(tmp_path, scenario, traits=LONG, more_checks=(slow,))
+
+
+def test_a_hold_of_what_an_indirect_dependency_reads_may_end_during_the_checks(tmp_path: Path) -> None:
+    """Seed 5219 with a rollout policy: the release of what a settled dependency reads was overlooked."""
+    slow = Slow()
+
+    async def scenario(plane: Plane, world: World, clock: VirtualClock) -> None:
+        def assets(app: str, read: str) -> list[Asset]:
+            return [
+                thing("app", app, {DEPENDS_ON: DependsOn(["api"])}),
+                thing("api", "1", {DEPENDS_ON: DependsOn(["balancer"])}),
+                thing("balancer", "1", reads=["job"]),
+                thing("job", read),
+            ]
+
+        pin = control(ControlKind.PIN, "job", clock, incarnation=1)
+        await plane.publish(*assets("1", "1"))
+        await plane.control(pin)
+        await plane.publish(*assets("1", "2"))
+        await plane.settle(60.0)
+        world.order.clear()
+        slow.about = "app"
+        await plane.publish(*assets("2", "2"))
+        await clock.sleep(5)
+        world.looking["balancer"] = 20.0  # so that its own turn comes later than the admission
+        await plane.lift(pin)
+        await clock.sleep(300)
+        assert world.values["balancer"] == "1+2"
+        assert world.order.index("balancer") < world.order.index("app")
 
     play(tmp_path, scenario, traits=LONG, more_checks=(slow,))

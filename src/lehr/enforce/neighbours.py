@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -33,6 +34,20 @@ _UNKNOWN = Effects(capacity=None)
 
 UNDER_WAY = Diff((Change("push", "ended", "under way"),), _UNKNOWN)
 """How an asset differs while a push of it is, or may be, under way."""
+
+
+class Look(NamedTuple):
+    """Another asset, as a turn has found it.
+
+    Attributes:
+        newest: its digest in the incarnation that governs.
+        rests_on: assets whose pins and releases decide what was found: it reads their content.
+    """
+
+    diff: Diff
+    newest: Digest | None
+    rests_on: tuple[AssetId, ...] = ()
+
 
 HoldsOver = Callable[[Asset], Holds]
 """The controls and the release that may keep an asset, as intent last had it, from newer content."""
@@ -123,7 +138,7 @@ class Neighbours:
 
     async def look(
         self, id: AssetId, sequence: int, as_of: AsOf, *, settled: bool = False, needed: bool = False
-    ) -> tuple[Diff, Digest | None] | None:
+    ) -> Look | None:
         """Compare an asset of `sequence`, using its digest in the incarnation that governs.
 
         The turn took that for the newest incarnation, so admission finds out if a newer one exists.
@@ -140,14 +155,16 @@ class Neighbours:
             return None
         found, newest = known
         if isinstance(found, Diff):
-            return found, newest
+            slot = self._slots.get(id)
+            return Look(found, newest, () if slot is None else tuple(slot.reads))
         lane = self._lanes.get(found.type)
         if lane is None:
-            return Diff((Change("plugin", "serving", None),), _UNKNOWN), newest
-        compared, _read = await self.compare(lane, found, as_of)
+            return Look(Diff((Change("plugin", "serving", None),), _UNKNOWN), newest)
+        compared, read = await self.compare(lane, found, as_of)
         if isinstance(compared, DiffFailed):
-            return Diff((Change("observed", "known", compared.message),), _UNKNOWN), newest
-        return compared.diff, newest
+            return Look(Diff((Change("observed", "known", compared.message),), _UNKNOWN), newest)
+        own = () if found.goal is Goal.PRESENT else (id,)  # held at other content, it would come back
+        return Look(compared.diff, newest, (*own, *read.others(id)))
 
     def _known(
         self, id: AssetId, sequence: int, as_of: AsOf, settled: bool, needed: bool

@@ -155,6 +155,7 @@ class TurnCheckReader:
             # that push.
             if found is not None and found[0] is not UNDER_WAY:
                 self.looked_at[id] = found[1]
+                self.others.update(dict.fromkeys(found.rests_on))
         return self._looked[asked]
 
     async def _content_of(self, id: AssetId) -> int:

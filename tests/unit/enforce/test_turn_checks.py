@@ -11,12 +11,12 @@ import pytest
 from lehr.base.digest import Digest
 from lehr.base.errors import StalledError
 from lehr.enforce.governance import AsOf, Governance
-from lehr.enforce.neighbours import HoldsOver, Neighbours
+from lehr.enforce.neighbours import HoldsOver, Look, Neighbours
 from lehr.enforce.turn_checks import TurnCheckReader, ask_all
 from lehr.model.asset import AssetId
 from lehr.model.control_index import ControlIndex
 from lehr.model.decision import Verdict
-from lehr.model.diff import NO_DIFF, Diff
+from lehr.model.diff import NO_DIFF
 from lehr.model.incarnation import Incarnation
 from lehr.model.operation import Purpose
 from lehr.model.reason import Reason
@@ -82,8 +82,10 @@ class Neighbourhood:
 
     async def look(
         self, id: AssetId, sequence: int, as_of: AsOf, *, needed: bool, settled: bool = False
-    ) -> tuple[Diff, Digest | None] | None:
-        return (DIFFS[id], Digest(f"digest of {id}")) if id in DIFFS else None
+    ) -> Look | None:
+        return (
+            Look(DIFFS[id], Digest(f"digest of {id}"), (AssetId(f"read by {id}"),)) if id in DIFFS else None
+        )
 
 
 def looking(asked: list[AssetId], differ: list[AssetId] | None = None) -> TurnCheckReader:
@@ -140,6 +142,7 @@ def test_what_was_found_is_remembered_with_its_digest_and_looked_at_once() -> No
         reader = looking(asked, differ)
         await ask_all([Dependent()], view(), SOME_DIFF, Purpose.FORWARD, reader)
         assert reader.looked_at == {id: f"digest of {id}" for id in ("quiet", "busy", "held")}
+        assert {f"read by {id}" for id in ("quiet", "busy", "held")} <= set(reader.others)
         assert asked == ["quiet", "busy", "absent", "held"]
         assert differ == ["busy"]  # that `held` differs is why it waits for its release
 
