@@ -13,6 +13,9 @@ SEEDS = {
     6189: "the same",
     5190: "content whose last push was of a pruned incarnation skipped its soak",
     5359: "newer content withdrew a rollback under way; retention removed the release that counted",
+    5166: "a removed asset came back while the turndown of what it refers to was checked",
+    5219: "the release of what an indirect dependency reads was overlooked by admission",
+    6350: "a removed dependency that was coming back was compared as removed",
     8611: "the judge did not look at units when a policy came back",
 }
 
