@@ -95,3 +95,12 @@ def test_pruning_leaves_what_counts_after_withdrawals() -> None:
     releases.write(withdrawn=("r3", "r4", "r5"), at=10.0)
     releases.judge.pruned(5.0)
     assert [item.id for item in releases.judge.history("web")] == ["r1", "r2"]
+
+
+def test_releases_without_a_rollout_may_be_withdrawn_in_any_order() -> None:
+    found = Releases()
+    found.write("r1", 1, kind=ReleaseKind.BASELINE)
+    found.write("r2", 2)
+    found.write("r3", 1, kind=ReleaseKind.ROLLBACK)
+    found.write(withdrawn=("r3",))
+    assert found.reports == []

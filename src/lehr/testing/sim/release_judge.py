@@ -68,7 +68,7 @@ class ReleaseJudge:
         self._withdrawn |= {id: write.at for id in write.withdrawn if id not in self._withdrawn}
         for release in write.releases:
             self._of.setdefault(release.asset, []).append(release)
-            if release.kind is ReleaseKind.ROLLBACK:
+            if release.kind is ReleaseKind.ROLLBACK and release.rollout:
                 self._taken_back |= {
                     item.id
                     for item in self.history(release.asset)
