@@ -9,8 +9,8 @@ from collections import deque
 class Places:
     """A number of places, which are handed out in the order of the queue.
 
-    `asyncio.Semaphore` makes seven calls to take a place and to give it back, even where one is free: a
-    twentieth of a turn that has nothing to do.
+    `asyncio.Semaphore` makes seven calls to take a place and to give it back, even where one is free, and a
+    turn that has nothing to do makes fewer than two hundred.
 
     Attributes:
         free: places that are not taken; while there are any, none waits.

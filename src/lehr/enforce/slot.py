@@ -88,7 +88,8 @@ class Slot:
 
     Attributes:
         digest: in the newest incarnation; None when the asset is no longer there.
-        departed: whether intent no longer has it: not at all, or as an asset of another type.
+        departed: whether intent no longer has it: not at all, or as an asset of another type. Kept,
+            because each turn asks several times.
         successor: the asset of another type that has this id in the newest incarnation; it waits
             until this one has left. Usually None.
         state: what `step` remembers.
