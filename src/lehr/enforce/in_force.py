@@ -25,9 +25,9 @@ from lehr.enforce.wakeups import Wakeups
 from lehr.model.asset import AssetId, AssetKey
 from lehr.model.declared import TYPE, declared_type
 from lehr.model.incarnation import Incarnation
-from lehr.model.operation import Outcome, Result
+from lehr.model.operation import Operation, Outcome, Result
 from lehr.model.pinning import pin
-from lehr.model.release import NO_RELEASES
+from lehr.model.release import NO_RELEASES, Released
 from lehr.model.selector import Selector
 from lehr.model.writes import Finish
 from lehr.sdk.runtime import Runtime
@@ -273,12 +273,17 @@ class InForce:
             self._policies_in_force()
         for id in governance.releases.changed_from(before.releases):
             if (slot := self._wakeups.slots.get(id)) is not None:
-                released = governance.releases.of(id)
-                target = None if released is None or released.release is None else released.release.target
-                push = slot.push
-                if slot.activity is Activity.ADMITTING or (push and push.operation.content != target):
+                if slot.push is None or not self._allows(governance.releases.of(id), slot.push.operation):
                     slot.superseded()
                 self._wakeups.wake_slot(slot, "another release counts", urgent=True)
+
+    def _allows(self, released: Released | None, operation: Operation) -> bool:
+        """Whether a release is for the content of a push, in the same incarnation or in another one."""
+        release = None if released is None else released.release
+        if release is None or release.target is None:
+            return False
+        ids = release.asset, *release.reads
+        return self._lookups.unchanged(ids, release.target, operation.content)
 
     async def controls_changed(self, selector: Selector, cause: str) -> None:
         """A control on the assets of `selector` was set or lifted."""

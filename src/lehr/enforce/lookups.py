@@ -177,6 +177,10 @@ class Lookups:
         since = self._changed_with.get(id, self._first)
         return since if since <= sequence else sequence
 
+    def unchanged(self, ids: Iterable[AssetId], one: int, other: int) -> bool:
+        """Whether each of these assets is known to be the same in two incarnations. Nothing is looked up."""
+        return all(self._same_as(id, one) == self._same_as(id, other) for id in ids)
+
     def may_read_ahead(self, upcoming: Sized) -> bool:
         """Whether it is time for `read_ahead`, of at most this many assets. Ask before each turn."""
         self._turns_until_look -= 1

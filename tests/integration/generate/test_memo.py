@@ -232,6 +232,7 @@ def test_a_row_that_was_damaged_is_made_again_and_mended(tmp_path: Path) -> None
             torn = content[:-3] if id % 2 else bytes([content[0] ^ 1]) + content[1:]
             database.execute("UPDATE output SET content = ? WHERE id = ?", (torn, id))
     again, process = once(path)
+    assert again.diagnostics == first.diagnostics
     assert again == first
     assert process.calls == 2
     assert once(path)[1].calls == 0

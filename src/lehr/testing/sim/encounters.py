@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
+from lehr.base.digest import Digest
 from lehr.control.messages import Approve, Freeze, Lift, Pause, Pin, Retry
 from lehr.model.attempt import Publication
 from lehr.model.control import ControlKind
@@ -30,7 +32,7 @@ _SAID_SECONDS = 15.0
 
 _RIVAL_SECONDS = 90
 _MOST_REPAIRS = 12
-"""Pushes in that time against a person who undoes each: the contest's backoff allows half as many."""
+"""Pushes of one content in that time against a person who undoes each: the backoff allows half as many."""
 
 
 Encounter = Callable[[RandomHarness, T], Awaitable[None]]
@@ -319,15 +321,20 @@ async def _recover(harness: RandomHarness, id: str) -> None:
 async def _contest(harness: RandomHarness, id: str) -> None:
     """A person undoes each push: it is repaired ever less often (I9)."""
     harness.trace.note("drift", f"another writer changes {id} again and again")
-    good, began = harness.production.values.get(id), harness.production.applied[id, "present"]
+    good, repairs = harness.production.values.get(id), Counter[Digest]()
     for _ in range(_RIVAL_SECONDS):
         if harness.production.values.get(id) == good:
             harness.production.put(id, "by another")
             harness.process.hint(id)
+        before = harness.production.applied[id, "present"]
         await harness.process.pass_time(1.0)
-    repairs = harness.production.applied[id, "present"] - began
-    if repairs > _MOST_REPAIRS:
-        what = f"{id} is pushed {repairs} times in {_RIVAL_SECONDS} s against a writer that undoes it"
+        # Other content may be released in between. Its first pushes follow each other quickly again.
+        repairs[harness.witness.ledger[id].content_digest] += (
+            harness.production.applied[id, "present"] - before
+        )
+    most = max(repairs.values())
+    if most > _MOST_REPAIRS:
+        what = f"{id} is pushed {most} times in {_RIVAL_SECONDS} s against a writer that undoes it"
         harness.witness.broken("I9", what)
 
 

@@ -85,7 +85,9 @@ class RetryJudge:
         if pardoned:
             self._excused.add(operation.asset)
         overtaken = write.outcome.message == "superseded" or self._overtaken(operation)
-        overtaken = overtaken or (held is not None and held != self._holds)
+        # Its first release may come during the admission, where equal contents are not recognised.
+        governs = self._witness.releases.governs(operation.asset)
+        overtaken = overtaken or (governs if held is None else held != self._holds)
         left_behind = self._left_behind(operation)
         if result is not Result.FAILED or overtaken or pardoned or left_behind:
             self._failures.pop(key, None)
