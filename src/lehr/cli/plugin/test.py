@@ -64,9 +64,9 @@ def test(arguments: tuple[str, ...], folder: Path, names: tuple[str, ...], form:
 
 def _suites(program: Sequence[str], folder: Path, names: Sequence[str]) -> list[AsyncIterator[Result]]:
     """The results of the suites that the folder has fixtures for."""
-    from lehr.testing.check_fixtures import CheckFixtures, ChecksUnderTest, check_rules
+    from lehr.testing.check_fixtures import CheckFixtures, check_rules, checks_under_test
     from lehr.testing.plugin_fixtures import Fixtures, PluginUnderTest, rules_named
-    from lehr.testing.validator_fixtures import ValidatorFixtures, ValidatorsUnderTest, validator_rules
+    from lehr.testing.validator_fixtures import ValidatorFixtures, validator_rules, validators_under_test
 
     others = [rule.__name__ for rule in (*check_rules(()), *validator_rules(()))]
     of_assets = rules_named(names, others)
@@ -79,10 +79,10 @@ def _suites(program: Sequence[str], folder: Path, names: Sequence[str]) -> list[
         suites.append(PluginUnderTest(program, fixtures).results(of_assets))
     if with_checks:
         cases = _fixtures(folder / _CHECKS_FILE, CheckFixtures, "write a mapping with `cases`")
-        suites.append(ChecksUnderTest(program, cases).results(check_rules(names)))
+        suites.append(checks_under_test(program, cases).results(check_rules(names)))
     if with_validators:
         changes = _fixtures(folder / _VALIDATORS_FILE, ValidatorFixtures, "write a mapping with `cases`")
-        suites.append(ValidatorsUnderTest(program, changes).results(validator_rules(names)))
+        suites.append(validators_under_test(program, changes).results(validator_rules(names)))
     return suites
 
 
