@@ -95,6 +95,7 @@ def mutants(
     "--seeds", type=click.IntRange(1), default=_SEEDS, show_default=True, help="Number of histories to try."
 )
 @click.option("--seed", type=click.IntRange(0), help="Only play this one.")
+@click.option("--policies", is_flag=True, help="Give the history of --seed rollout policies.")
 @click.option(
     "--scenario", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Only play this one."
 )
@@ -105,6 +106,7 @@ def mutant(
     patch: str,
     seeds: int,
     seed: int | None,
+    policies: bool,
     scenario: Path | None,
     plan: str | None,
     story: bool,
@@ -125,7 +127,9 @@ def mutant(
     from lehr.testing.sim.mutants import judge
     from lehr.testing.sim.mutants.mutation import find
 
-    chosen = _cases(seed, scenario, plan)
+    if policies and seed is None:
+        raise click.UsageError("--policies is for --seed")
+    chosen = _cases(seed, scenario, plan, policies=policies)
     if (story and len(chosen) != 1) or len(chosen) > 1:
         raise click.UsageError("--seed, --scenario and --plan cannot be combined")
     folder = _in_repository([patch])
@@ -156,9 +160,9 @@ def _in_repository(names: Sequence[str]) -> Path:
     return PLANTED
 
 
-def _cases(seed: int | None, scenario: Path | None, plan: str | None) -> list[str]:
+def _cases(seed: int | None, scenario: Path | None, plan: str | None, *, policies: bool) -> list[str]:
     path = None if scenario is None else scenario.resolve()
-    named = {"seed": seed, "scenario": path, "plan": plan}
+    named = {"seed": f"{seed} --policies" if policies else seed, "scenario": path, "plan": plan}
     return [f"{kind} {argument}" for kind, argument in named.items() if argument is not None]
 
 
@@ -257,5 +261,6 @@ def _print_result(patch: str, finding: MutationResult) -> None:
         print(terminal.printable(f"  broken  {line}"))
     if kind == "test":
         return
-    call = shlex.join(["lehr", "sim", "mutant", patch, f"--{kind}", argument, "--show"])
+    arguments = argument.split() if kind == "seed" else [argument]
+    call = shlex.join(["lehr", "sim", "mutant", patch, f"--{kind}", *arguments, "--show"])
     click.echo(f"`{call}` prints what happened", err=True)

@@ -6,12 +6,14 @@ import click
 
 from lehr.cli.command import command
 from lehr.cli.output import output_option, show_document
+from lehr.cli.sim import policies_option
 
 
 @command()
 @click.argument("seed", type=int)
+@policies_option
 @output_option("text", "json")
-def replay(seed: int, form: str) -> None:
+def replay(seed: int, policies: bool, form: str) -> None:
     """Replay the history of SEED, and report which invariants it breaks.
 
     Examples:
@@ -20,10 +22,10 @@ def replay(seed: int, form: str) -> None:
 
     Exits with 1 if an invariant is broken.
     """
-    from lehr.testing.sim.suite import play
+    from lehr.testing.sim.suite import History, PolicyHistory, play
     from lehr.testing.sim.trace import clock
 
-    played = play(seed)
+    played = play(seed, PolicyHistory if policies else History)
     if form == "json":
         show_document("json", played)
     else:
@@ -31,7 +33,8 @@ def replay(seed: int, form: str) -> None:
         for violation in played.violations:
             print(f"  broken  {violation}")
     if played.violations:
-        click.echo(f"`lehr sim show {seed}` prints what happened", err=True)
+        option = " --policies" if policies else ""
+        click.echo(f"`lehr sim show {seed}{option}` prints what happened", err=True)
         raise click.exceptions.Exit(1)
     if form == "text":
         click.echo("every invariant holds", err=True)
@@ -39,8 +42,9 @@ def replay(seed: int, form: str) -> None:
 
 @command()
 @click.argument("seed", type=int)
+@policies_option
 @click.option("--writes", is_flag=True, help="Also show every write to the store.")
-def show(seed: int, writes: bool) -> None:
+def show(seed: int, policies: bool, writes: bool) -> None:
     """Print the history of SEED: what people, machines and the control plane did, and the results.
 
     Times are virtual, counted from the start, as h:mm:ss.
@@ -49,9 +53,9 @@ def show(seed: int, writes: bool) -> None:
         lehr sim show 17
         lehr sim show 17 --writes | less     with every write to the store
     """
-    from lehr.testing.sim.suite import history_of
+    from lehr.testing.sim.suite import History, PolicyHistory, history_of
 
-    history = history_of(seed)
+    history = history_of(seed, PolicyHistory if policies else History)
     print("\n".join(history.trace.story(writes=writes)))
     for violation in dict.fromkeys(history.violations):
         print(f"broken    {violation}")

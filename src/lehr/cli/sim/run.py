@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,7 +12,7 @@ from lehr.cli.command import command
 from lehr.cli.formatting import duration
 from lehr.cli.output import output_option, show_document
 from lehr.cli.progress import tallied
-from lehr.cli.sim import jobs_option
+from lehr.cli.sim import jobs_option, policies_option
 from lehr.testing.sim.reached import RARE_PATHS, never, total
 
 if TYPE_CHECKING:
@@ -28,9 +29,10 @@ _YEAR = 365 * 86_400.0
     "--for", "longest", callback=duration, metavar="TIME", help="Run for this long instead, such as 10m."
 )
 @click.option("--first", type=int, default=0, show_default=True, help="First seed.")
+@policies_option
 @jobs_option
 @output_option("text", "json")
-def run(seeds: int | None, longest: float | None, first: int, jobs: int, form: str) -> None:
+def run(seeds: int | None, longest: float | None, first: int, policies: bool, jobs: int, form: str) -> None:
     """Run random histories, each from its own seed, and report broken invariants.
 
     The report also lists the rare paths that no history has taken, which are therefore untested.
@@ -39,12 +41,13 @@ def run(seeds: int | None, longest: float | None, first: int, jobs: int, form: s
         lehr sim run                          a thousand histories
         lehr sim run --for 10m                as many as fit into ten minutes
         lehr sim run --first 5000 --seeds 100
+        lehr sim run --policies               rollouts in every history
         lehr sim run -o json
 
     Exits with 1 if an invariant is broken; every failure prints the command that replays it.
     """
     from lehr.base.clock import SystemClock
-    from lehr.testing.sim.suite import play, spread
+    from lehr.testing.sim.suite import History, PolicyHistory, play, spread
 
     if seeds is not None and longest is not None:
         raise click.UsageError("--seeds and --for cannot be combined")
@@ -55,14 +58,15 @@ def run(seeds: int | None, longest: float | None, first: int, jobs: int, form: s
         return longest is not None and clock.monotonic() - began >= longest
 
     count = _ENDLESS if longest is not None else seeds or 1000
-    playing = spread(play, range(first, first + count), jobs, over)
+    history = partial(play, kind=PolicyHistory if policies else History)
+    playing = spread(history, range(first, first + count), jobs, over)
     total = count if longest is None else None
     runs = list(tallied(playing, "histories", total, "broken", _broken, shown=form == "text"))
     report = _report(runs, clock.monotonic() - began)
     if form == "json":
         show_document("json", report)
     else:
-        _print_report(report)
+        _print_report(report, " --policies" if policies else "")
     if report["failed"]:
         raise click.exceptions.Exit(1)
 
@@ -88,7 +92,7 @@ def _report(runs: list[Played], seconds: float) -> dict[str, Any]:
     }
 
 
-def _print_report(report: dict[str, Any]) -> None:
+def _print_report(report: dict[str, Any], option: str) -> None:
     print(
         f"{formatting.counted(report['histories'], 'history', 'histories')}, {report['events']:,} events, "
         f"{report['simulated_years']:g} simulated years in {report['seconds']:g} s: "
@@ -101,7 +105,7 @@ def _print_report(report: dict[str, Any]) -> None:
         print(f"  never  {name}: {RARE_PATHS[name]}")
     for item in report["failed"][:_SHOWN]:
         print(f"broken  seed {item['seed']}: {item['violations'][0]}")
-        print(f"        lehr sim replay {item['seed']}")
+        print(f"        lehr sim replay {item['seed']}{option}")
     if len(report["failed"]) > _SHOWN:
         print(f"        and {len(report['failed']) - _SHOWN} more")
     if not report["failed"]:

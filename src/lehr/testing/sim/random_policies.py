@@ -24,7 +24,9 @@ _SALT = 0x9011C7
 _OTHER_SALT = 0x7205
 """The same, for what was added later: recorded seeds stay what they are."""
 
-_SHARE = 0.1
+SHARE = 0.1
+"""How many histories have a policy."""
+
 _POLICY = AssetId("policy-1")
 _MONITOR = AssetId("monitor-1")
 _PATIENCE = 60
@@ -40,9 +42,10 @@ class RandomPolicies:
         active: whether this history has any.
     """
 
-    def __init__(self, harness: RandomHarness) -> None:
+    def __init__(self, harness: RandomHarness, share: float = SHARE) -> None:
+        """Those of the history of `harness`; `share` is how likely it has any."""
         self._dice = dice = Dice(harness.seed ^ _SALT)
-        self.active = dice.happens(_SHARE)
+        self.active = dice.happens(share)
         self._monitored = dice.happens(0.4)
         self._other_dice = Dice(harness.seed ^ _OTHER_SALT)
         self._trust_for = self._other_dice.pick((0.0, 0.0, 10.0, 3600.0))

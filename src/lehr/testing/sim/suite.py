@@ -21,7 +21,7 @@ from lehr.base.garbage import collect_rarely
 from lehr.testing.sim import encounters, final_phase, people, sequel, trouble
 from lehr.testing.sim.failovers import Failovers
 from lehr.testing.sim.random_harness import RandomHarness
-from lehr.testing.sim.random_policies import RandomPolicies
+from lehr.testing.sim.random_policies import SHARE, RandomPolicies
 from lehr.testing.sim.random_releases import RandomReleases
 from lehr.testing.sim.verdict import judge, whole
 from lehr.testing.virtual import run
@@ -50,7 +50,12 @@ class History(RandomHarness):
     and then nothing happens for a while, and whatever is then held must still be held by something. In
     the second phase, faults stay only where they can harm nothing else, and everything else must
     settle within a bounded time (liveness). Some histories have a sequel (`lehr.testing.sim.sequel`).
+
+    Attributes:
+        policy_share: how likely it has rollout policies.
     """
+
+    policy_share = SHARE
 
     @property
     def violations(self) -> list[str]:
@@ -65,7 +70,11 @@ class History(RandomHarness):
         async with asyncio.timeout(_LONGEST):
             await self.open()
             dice, taken = self.dice, 0
-            failovers, releases, policies = Failovers(self), RandomReleases(self), RandomPolicies(self)
+            failovers, releases, policies = (
+                Failovers(self),
+                RandomReleases(self),
+                RandomPolicies(self, self.policy_share),
+            )
             steps = [*people.steps(), *trouble.steps(self), *encounters.steps(self)]
             while taken < self.profile.steps or len(self.trace.events) < LEAST_EVENTS:
                 taken += 1
@@ -84,6 +93,12 @@ class History(RandomHarness):
             if await sequel.play(self):
                 self.witness.violations += whole(self)
             await self.close()
+
+
+class PolicyHistory(History):
+    """A random history with rollout policies."""
+
+    policy_share = 1.0
 
 
 class Played(msgspec.Struct, frozen=True):
@@ -106,9 +121,9 @@ class Played(msgspec.Struct, frozen=True):
     replayed: int
 
 
-def play(seed: int) -> Played:
+def play(seed: int, kind: type[History] = History) -> Played:
     """Play the history of `seed` to its end, and judge it. Whatever goes wrong is in the answer."""
-    history = history_of(seed)
+    history = history_of(seed, kind)
     events = history.trace.events
     return Played(
         seed,

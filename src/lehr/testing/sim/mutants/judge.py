@@ -301,7 +301,7 @@ def show(mutation: Mutation, case: str) -> None:
     kind, _, argument = case.partition(" ")
     scenario, _, name = argument.partition(":")
     arguments = {
-        "seed": ["show", argument],
+        "seed": ["show", *argument.split()],
         "scenario": ["play", argument],
         "plan": ["plans", scenario, "--only", name, "--show"],
         "test": [],

@@ -29,7 +29,8 @@ class Mutation(msgspec.Struct, frozen=True):
         thought: what its author may have had in mind.
         breaks: the invariant that is broken.
         outside: the area of the bug that no history simulates; empty if histories should find it.
-        found: the case that last found it, played first: `seed 17`, `scenario NAME`, `test tests/...`.
+        found: the case that last found it, played first: `seed 17`, `seed 17 --policies`, `scenario NAME`,
+            `test tests/...`.
         diff: its changes; paths begin with `lehr/`.
         paths: the files that it changes.
     """

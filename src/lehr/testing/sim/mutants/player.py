@@ -1,10 +1,10 @@
 """The process that plays against a changed copy of the package.
 
 Its arguments are how many seconds a case may compute, and where the tests are. It reads cases from
-standard input, one in a line: `seed 17`; `scenario` and the path of a script; `plans hello 3/16` for a share
-of the fault plans of a scenario, or `plan hello:NAME` for one of them; `test` and the id of a test of the
-repository. To standard output it writes, for each, a line when it begins and one with what went wrong when
-it is over. A case that does not end ends the process.
+standard input, one in a line: `seed 17` or `seed 17 --policies`; `scenario` and the path of a script;
+`plans hello 3/16` for a share of the fault plans of a scenario, or `plan hello:NAME` for one of them; `test`
+and the id of a test of the repository. To standard output it writes, for each, a line when it begins and one
+with what went wrong when it is over. A case that does not end ends the process.
 """
 
 from __future__ import annotations
@@ -62,8 +62,9 @@ def _print_line(line: bytes) -> None:
     sys.stdout.buffer.flush()
 
 
-def _seed(number: str) -> Sequence[str]:
-    return suite.play(int(number)).violations
+def _seed(argument: str) -> Sequence[str]:
+    number, _, policies = argument.partition(" ")
+    return suite.play(int(number), suite.PolicyHistory if policies else suite.History).violations
 
 
 def _scenario(path: str) -> Sequence[str]:
