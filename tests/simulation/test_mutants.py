@@ -288,10 +288,17 @@ def test_the_patches_of_another_folder_can_be_judged(tmp_path: Path, monkeypatch
     assert "error[SIM113]" in result.stderr
 
 
-def test_the_command_names_the_call_that_finds_it_again() -> None:
-    call = ["sim", "mutant", "pause-ignored", "--seeds", "40", "--jobs", "1"]
+@pytest.mark.parametrize("name", ["pause-ignored", "pruned-push-was-of-other-content"])
+def test_the_command_names_the_call_that_finds_it_again(name: str) -> None:
+    call = ["sim", "mutant", name, "--seeds", "40", "--jobs", "1"]
     result = CliRunner().invoke(cli, call, standalone_mode=False)
     assert (result.return_value, result.exception) == (None, None)
     again = result.stderr.split("`")[1].split()
     told = CliRunner().invoke(cli, [*again[1:-1]], standalone_mode=False)
     assert told.stdout.splitlines()[1:] == result.stdout.splitlines()[1:]
+
+
+def test_policies_are_for_one_history() -> None:
+    result = CliRunner().invoke(cli, ["sim", "mutant", "pause-ignored", "--policies"])
+    assert result.exit_code == 2
+    assert "--policies is for --seed" in result.stderr

@@ -15,8 +15,8 @@ from lehr.plugins.remote.check import RemoteCheck
 from lehr.plugins.remote.connection import Connection
 from lehr.testing.checks import SOME_DIFF, FixedCheckReader, check_request
 from lehr.testing.conformance.check_plugin import RULES, Subject
-from lehr.testing.plugin_cases import CasesUnderTest, Rule, fixture_asset, grouped, rules_of
-from lehr.testing.plugin_fixtures import FixtureAsset
+from lehr.testing.plugin_cases import CasesUnderTest, fixture_asset, grouped
+from lehr.testing.plugin_fixtures import FixtureAsset, SubjectRule, rules_of
 
 _Name = Annotated[str, msgspec.Meta(min_length=1)]
 
@@ -85,6 +85,6 @@ def _subject(case: CheckCase, connection: Connection) -> Subject:
     )
 
 
-def check_rules(names: Sequence[str]) -> list[Rule[Subject]]:
+def check_rules(names: Sequence[str]) -> list[SubjectRule[Subject]]:
     """The rules of these names; all for none."""
     return rules_of(RULES, names)

@@ -5,14 +5,14 @@ In: how to start the plugin, and its author's cases. Out: the result of each rul
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
-from typing import Any, Generic, Protocol, TypeVar
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from typing import Generic, Protocol, TypeVar
 
 from lehr.base.clock import SystemClock
 from lehr.base.errors import LehrError
 from lehr.model.asset import Asset, AssetId, make_asset
 from lehr.plugins.remote.connection import Connection
-from lehr.testing.plugin_fixtures import FixtureAsset, Result, connection_to, description_of
+from lehr.testing.plugin_fixtures import FixtureAsset, Result, SubjectRule, connection_to, description_of
 
 
 class Case(Protocol):
@@ -24,8 +24,6 @@ class Case(Protocol):
 
 C = TypeVar("C", bound=Case)
 S = TypeVar("S")
-
-Rule = Callable[[S], Coroutine[Any, Any, None]]
 
 
 class CasesUnderTest(Generic[C, S]):
@@ -53,7 +51,7 @@ class CasesUnderTest(Generic[C, S]):
         self._cases = cases
         self._subject = subject
 
-    async def results(self, rules: Sequence[Rule[S]]) -> AsyncIterator[Result]:
+    async def results(self, rules: Sequence[SubjectRule[S]]) -> AsyncIterator[Result]:
         """The result of each rule, for each name: in all its cases, or in the first that breaks the rule.
 
         Raises:
@@ -72,7 +70,7 @@ class CasesUnderTest(Generic[C, S]):
             for rule in rules:
                 yield await self._result(rule, name, cases)
 
-    async def _result(self, rule: Rule[S], name: str, cases: Sequence[C]) -> Result:
+    async def _result(self, rule: SubjectRule[S], name: str, cases: Sequence[C]) -> Result:
         clock, log, broken = SystemClock(), list[str](), ""
         started = clock.monotonic()
         connection = connection_to(self._arguments, self._environment, log.append)
@@ -87,7 +85,7 @@ class CasesUnderTest(Generic[C, S]):
         kept = tuple(log[-20:]) if broken else ()
         return Result(f"{name}/{rule.__name__}", about, clock.monotonic() - started, broken, kept)
 
-    async def _broken(self, rule: Rule[S], case: C, connection: Connection) -> str:
+    async def _broken(self, rule: SubjectRule[S], case: C, connection: Connection) -> str:
         """How a case breaks a rule; empty if it does not."""
         try:
             await rule(self._subject(case, connection))
@@ -107,9 +105,3 @@ def grouped(cases: Iterable[C], key: Callable[[C], str]) -> dict[str, list[C]]:
 def fixture_asset(fixture: FixtureAsset) -> Asset:
     """The asset that a case describes."""
     return make_asset(AssetId(fixture.id), fixture.type, fixture.payload, fixture.addons)
-
-
-def rules_of(every: Sequence[Rule[S]], names: Sequence[str]) -> list[Rule[S]]:
-    """The rules of these names; all for none. Names of rules of other suites are left out."""
-    known = {rule.__name__: rule for rule in every}
-    return [known[name] for name in names if name in known] if names else list(every)

@@ -10,10 +10,10 @@ import os
 import string
 import subprocess
 import tempfile
-from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 
@@ -33,6 +33,11 @@ from lehr.plugins.remote.opening import Managed, Start
 from lehr.plugins.remote.plugin import RemotePlugin
 from lehr.testing.conformance.asset_plugin import RULES, Rule, Subject
 from lehr.testing.plugins import FixedSecrets
+
+S = TypeVar("S")
+
+SubjectRule = Callable[[S], Coroutine[Any, Any, None]]
+"""A rule of a conformance suite."""
 
 PRODUCTION = "PRODUCTION"
 """The variable, also in texts of fixtures, that names the folder of production."""
@@ -250,7 +255,13 @@ def rules_named(names: Sequence[str], others: Collection[str] = ()) -> list[Rule
             raise LehrError(
                 f"there is no rule {name!r}", code="TST121", fix=f"choose from: {', '.join(every)}"
             )
-    return [known[name] for name in names if name in known] if names else list(RULES)
+    return rules_of(RULES, names)
+
+
+def rules_of(suite: Sequence[SubjectRule[S]], names: Sequence[str]) -> list[SubjectRule[S]]:
+    """The rules of a suite with these names, in their order; all for none."""
+    known = {rule.__name__: rule for rule in suite}
+    return [known[name] for name in names if name in known] if names else list(suite)
 
 
 class _Commands:

@@ -19,8 +19,8 @@ from lehr.plugins.remote.connection import Connection
 from lehr.plugins.remote.validator import RemoteValidator
 from lehr.sdk.validator import Limits
 from lehr.testing.conformance.validator import RULES, Expected, Subject
-from lehr.testing.plugin_cases import CasesUnderTest, Rule, fixture_asset, grouped, rules_of
-from lehr.testing.plugin_fixtures import FixtureAsset
+from lehr.testing.plugin_cases import CasesUnderTest, fixture_asset, grouped
+from lehr.testing.plugin_fixtures import FixtureAsset, SubjectRule, rules_of
 from lehr.validate import DeltaProposal, MappingPredecessor
 
 _Name = Annotated[str, msgspec.Meta(min_length=1)]
@@ -125,6 +125,6 @@ def _change(fixture: FixtureChange) -> AssetChange:
     return AssetChange(known.id, before, after)
 
 
-def validator_rules(names: Sequence[str]) -> list[Rule[Subject]]:
+def validator_rules(names: Sequence[str]) -> list[SubjectRule[Subject]]:
     """The rules of these names; all for none."""
     return rules_of(RULES, names)

@@ -15,10 +15,6 @@ jobs_option = click.option(
     help="Number of processes.  [default: one per processor]",
 )
 
-policies_option = click.option(
-    "--policies", is_flag=True, help="Give every history rollout policies, not just one in ten."
-)
-
 
 @click.command(
     cls=LazyGroup,

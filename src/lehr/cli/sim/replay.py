@@ -6,7 +6,10 @@ import click
 
 from lehr.cli.command import command
 from lehr.cli.output import output_option, show_document
-from lehr.cli.sim import policies_option
+
+policies_option = click.option(
+    "--policies", is_flag=True, help="Give it rollout policies, as `lehr sim run --policies` does."
+)
 
 
 @command()
@@ -22,10 +25,10 @@ def replay(seed: int, policies: bool, form: str) -> None:
 
     Exits with 1 if an invariant is broken.
     """
-    from lehr.testing.sim.suite import History, PolicyHistory, play
+    from lehr.testing.sim.suite import kind_of, play
     from lehr.testing.sim.trace import clock
 
-    played = play(seed, PolicyHistory if policies else History)
+    played = play(seed, kind_of(policies=policies))
     if form == "json":
         show_document("json", played)
     else:
@@ -53,9 +56,9 @@ def show(seed: int, policies: bool, writes: bool) -> None:
         lehr sim show 17
         lehr sim show 17 --writes | less     with every write to the store
     """
-    from lehr.testing.sim.suite import History, PolicyHistory, history_of
+    from lehr.testing.sim.suite import history_of, kind_of
 
-    history = history_of(seed, PolicyHistory if policies else History)
+    history = history_of(seed, kind_of(policies=policies))
     print("\n".join(history.trace.story(writes=writes)))
     for violation in dict.fromkeys(history.violations):
         print(f"broken    {violation}")

@@ -12,7 +12,7 @@ from lehr.cli.command import command
 from lehr.cli.formatting import duration
 from lehr.cli.output import output_option, show_document
 from lehr.cli.progress import tallied
-from lehr.cli.sim import jobs_option, policies_option
+from lehr.cli.sim import jobs_option
 from lehr.testing.sim.reached import RARE_PATHS, never, total
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ _YEAR = 365 * 86_400.0
     "--for", "longest", callback=duration, metavar="TIME", help="Run for this long instead, such as 10m."
 )
 @click.option("--first", type=int, default=0, show_default=True, help="First seed.")
-@policies_option
+@click.option("--policies", is_flag=True, help="Give every history rollout policies, not just one in ten.")
 @jobs_option
 @output_option("text", "json")
 def run(seeds: int | None, longest: float | None, first: int, policies: bool, jobs: int, form: str) -> None:
@@ -47,7 +47,7 @@ def run(seeds: int | None, longest: float | None, first: int, policies: bool, jo
     Exits with 1 if an invariant is broken; every failure prints the command that replays it.
     """
     from lehr.base.clock import SystemClock
-    from lehr.testing.sim.suite import History, PolicyHistory, play, spread
+    from lehr.testing.sim.suite import kind_of, play, spread
 
     if seeds is not None and longest is not None:
         raise click.UsageError("--seeds and --for cannot be combined")
@@ -58,7 +58,7 @@ def run(seeds: int | None, longest: float | None, first: int, policies: bool, jo
         return longest is not None and clock.monotonic() - began >= longest
 
     count = _ENDLESS if longest is not None else seeds or 1000
-    history = partial(play, kind=PolicyHistory if policies else History)
+    history = partial(play, kind=kind_of(policies=policies))
     playing = spread(history, range(first, first + count), jobs, over)
     total = count if longest is None else None
     runs = list(tallied(playing, "histories", total, "broken", _broken, shown=form == "text"))

@@ -101,6 +101,11 @@ class PolicyHistory(History):
     policy_share = 1.0
 
 
+def kind_of(*, policies: bool) -> type[History]:
+    """Histories that all have rollout policies, or those of which few do."""
+    return PolicyHistory if policies else History
+
+
 class Played(msgspec.Struct, frozen=True):
     """Result of a history.
 

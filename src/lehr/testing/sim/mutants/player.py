@@ -64,7 +64,7 @@ def _print_line(line: bytes) -> None:
 
 def _seed(argument: str) -> Sequence[str]:
     number, _, policies = argument.partition(" ")
-    return suite.play(int(number), suite.PolicyHistory if policies else suite.History).violations
+    return suite.play(int(number), suite.kind_of(policies=bool(policies))).violations
 
 
 def _scenario(path: str) -> Sequence[str]:
