@@ -13,6 +13,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -23,7 +24,9 @@ from lehr.model.asset import Partition
 from lehr.model.control import Control, ControlKind
 from lehr.model.selector import Selector
 from lehr.model.writes import Adopt, LiftControl, RecordDecision, SetControl, TakeLease
+from lehr.store.claims import Owner
 from lehr.store.sqlite import SqliteStore, connection
+from lehr.store.sqlite.claims import ClaimFile
 from lehr.testing.conformance.store.subject import (
     PARTITION,
     asset,
@@ -272,9 +275,61 @@ store.close()
 
 def test_processes_that_make_the_state_file_at_once_share_it(tmp_path: Path) -> None:
     command = [sys.executable, "-c", OPEN, str(tmp_path / "state.sqlite")]
-    started = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(4)]
-    epochs = sorted(int(process.communicate(timeout=150)[0]) for process in started)
-    assert epochs == [1, 2, 3, 4], "each lease is somebody's own"
+    with contextlib.ExitStack() as ended:
+        started = [
+            ended.enter_context(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
+            for _ in range(4)
+        ]
+        printed = [process.communicate(timeout=150)[0] for process in started]
+    assert sorted(printed) == ["1\n", "2\n", "3\n", "4\n"], "each lease is somebody's own"
+
+
+@contextlib.contextmanager
+def written_for_a_moment(path: Path) -> Iterator[None]:
+    """Another writer has begun to write `path`, which has no log yet, and ends soon."""
+    other = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    with contextlib.closing(other):
+        other.execute("BEGIN IMMEDIATE")
+        ending = threading.Timer(0.3, other.execute, ["ROLLBACK"])
+        ending.start()
+        try:
+            yield
+        finally:
+            ending.join()
+
+
+@pytest.fixture
+def restored(state: Path) -> Path:
+    """A state file as a backup leaves it: without a log."""
+    with contextlib.closing(sqlite3.connect(state)) as db:
+        assert db.execute("PRAGMA journal_mode = DELETE").fetchone() == ("delete",)
+    return state
+
+
+@pytest.mark.parametrize("new", [False, True])
+def test_a_process_that_opens_the_state_file_at_the_same_time_is_waited_for(
+    new: bool, restored: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "new.sqlite" if new else restored
+    with written_for_a_moment(path), contextlib.closing(SqliteStore(path)) as store:
+        published(store, 0 if new else 2, asset("a"))
+
+
+@pytest.mark.parametrize("new", [False, True])
+def test_a_process_that_does_not_let_go_of_the_state_file_is_told(
+    new: bool, restored: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "BUSY_SECONDS", 0.05)
+    path = tmp_path / "new.sqlite" if new else restored
+    with locked_by_another_process(path), raises("STO148", TransientError) as caught:
+        SqliteStore(path)
+    explained(caught.value, path)
+
+
+def test_a_register_of_claims_that_another_process_creates_is_waited_for(tmp_path: Path) -> None:
+    path = tmp_path / "claims.sqlite"
+    with written_for_a_moment(path):
+        assert not ClaimFile(path, lambda _state: True).known(Owner("store", PARTITION, "state"))
 
 
 # --- out of reach ----------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
 import sqlite3
@@ -295,14 +296,17 @@ asyncio.run(main())
 
 def test_of_processes_that_claim_at_the_same_time_one_gets_each_thing(host: Host) -> None:
     states = [host.state(f"s{number}") for number in range(3)]
-    running = [
-        subprocess.Popen(
-            [sys.executable, "-c", TAKER, host.file, state, f"p{number}"], stdout=subprocess.PIPE, text=True
-        )
+    commands = [
+        [sys.executable, "-c", TAKER, str(host.file), str(state), f"p{number}"]
         for number, state in enumerate(states)
     ]
-    taken = [int(process.communicate(timeout=60)[0]) for process in running]
-    assert sum(taken) == 50
+    with contextlib.ExitStack() as ended:
+        running = [
+            ended.enter_context(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
+            for command in commands
+        ]
+        printed = [process.communicate(timeout=60)[0] for process in running]
+    assert sum(map(int, printed)) == 50
     with sqlite3.connect(host.file) as db:
         rows = db.execute("SELECT count(*), count(DISTINCT name) FROM claim").fetchone()
         owners = db.execute("SELECT count(DISTINCT partition) FROM claim GROUP BY asset").fetchall()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
 import subprocess
@@ -61,8 +62,10 @@ def test_one_that_is_removed_is_replaced(state: Path) -> None:
 def test_servers_that_start_together_have_the_same(state: Path) -> None:
     state.mkdir(mode=0o700)
     command = [sys.executable, "-m", "lehr", "state", "token", "--state", str(state)]
-    started = [subprocess.Popen(command, stdout=subprocess.PIPE) for _ in range(4)]
-    assert {process.communicate()[0].strip() for process in started} == {make_token(state).encode()}
+    with contextlib.ExitStack() as ended:
+        started = [ended.enter_context(subprocess.Popen(command, stdout=subprocess.PIPE)) for _ in range(4)]
+        printed = {process.communicate()[0].strip() for process in started}
+    assert printed == {make_token(state).encode()}
 
 
 def test_a_server_is_known_while_it_answers(state: Path) -> None:

@@ -20,6 +20,7 @@ from lehr.base.errors import TransientError, raised_as
 from lehr.model.asset import AssetId, Partition
 from lehr.sdk.claims import Holder, NoRegisterError
 from lehr.store.claims import Claimed, Owner, holding, refused
+from lehr.store.sqlite.connection import use_log
 
 _BUSY_SECONDS = 5.0
 _TABLE = """CREATE TABLE IF NOT EXISTS claim (
@@ -31,7 +32,7 @@ _TABLE = """CREATE TABLE IF NOT EXISTS claim (
 ) WITHOUT ROWID"""
 _INDEX = "CREATE INDEX IF NOT EXISTS claim_of ON claim (store, partition, asset)"
 # Claims lost in a crash of the machine are taken again before the next push.
-_MAKE = ("PRAGMA journal_mode = WAL", "PRAGMA synchronous = NORMAL", _TABLE, _INDEX)
+_MAKE = ("PRAGMA synchronous = NORMAL", _TABLE, _INDEX)
 # As one document: the module gives up the interpreter lock for each row.
 _FIND = """SELECT json_group_array(json_array(name, store, partition, state, asset))
     FROM claim WHERE name IN (SELECT value FROM json_each(CAST(? AS TEXT)))"""
@@ -178,11 +179,11 @@ class ClaimFile:
         else:
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
-            made = self._connect("rw", *_MAKE)
+            made = self._connect("rw")
         self._open, self._open_inode = made, self._path.stat().st_ino
         return made
 
-    def _connect(self, mode: str, *statements: str) -> sqlite3.Connection:
+    def _connect(self, mode: str) -> sqlite3.Connection:
         made = sqlite3.connect(
             f"{self._path.absolute().as_uri()}?mode={mode}",
             timeout=_BUSY_SECONDS,
@@ -191,8 +192,10 @@ class ClaimFile:
             uri=True,
         )
         try:
-            for statement in statements:
-                made.execute(statement)
+            if mode != "ro":
+                use_log(made)
+                for statement in _MAKE:
+                    made.execute(statement)
         except BaseException:
             made.close()
             raise

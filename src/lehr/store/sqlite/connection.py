@@ -21,6 +21,7 @@ BUSY_SECONDS = 5.0
 _APPLICATION = 0x4C656872  # "Lehr": another program's database is never taken for a state file
 _PAGE_CACHE_KIB = 16_384
 _LOG_BYTES = 64 * 1024 * 1024  # size that a log which grew beyond it is cut to when it restarts
+_SWITCHES = 5  # tries to switch a file to a log, while others do; the first to succeed ends it for all
 _INDEXES = """
 CREATE UNIQUE INDEX asset_version_key ON asset_version (partition, id, sequence);
 CREATE INDEX asset_current_type ON asset_current (partition, type, id);
@@ -113,7 +114,7 @@ def connect(path: Path, *, read_only: bool = False, alone: bool = False) -> Conn
                 )
             if not read_only:
                 connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # counts for a new file only
-                connection.execute("PRAGMA journal_mode = WAL")
+                use_log(connection)
                 connection.execute("PRAGMA synchronous = FULL")
                 connection.execute(f"PRAGMA journal_size_limit = {_LOG_BYTES}")
                 _create(connection)
@@ -122,6 +123,27 @@ def connect(path: Path, *, read_only: bool = False, alone: bool = False) -> Conn
             connection.close()
             raise
         return connection
+
+
+def use_log(connection: sqlite3.Connection) -> None:
+    """Switch the file to a write-ahead log, also while other processes do.
+
+    SQLite waits for a lock only before its first read, and this reads first: at another's lock it
+    fails at once, whatever the timeout.
+
+    Raises:
+        sqlite3.OperationalError: it is locked for longer than the connection's timeout.
+    """
+    for tries_left in reversed(range(_SWITCHES)):
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if not tries_left or error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
+                raise
+            connection.execute("BEGIN IMMEDIATE")  # waits for the other to end
+            connection.execute("ROLLBACK")
+        else:
+            return
 
 
 def _create(connection: sqlite3.Connection) -> None:
