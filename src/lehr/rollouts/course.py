@@ -153,7 +153,7 @@ def _moved(last: Rollout, fact: Fact, at: float) -> Rollout:
     match fact:
         case Updated():
             updated = {**last.updated, **{unit: at for unit in fact.units if unit not in last.updated}}
-            before = {**fact.before, **last.before}
+            before = {**last.before, **fact.before}  # what was withdrawn may have changed since
             cohort = last.newest_cohort + (fact.wave != last.wave or not last.updated)
             cohorts = {**dict.fromkeys(fact.units, cohort), **last.cohorts}
             return replace(last, updated=updated, before=before, wave=fact.wave, cohorts=cohorts)

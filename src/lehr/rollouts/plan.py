@@ -148,6 +148,11 @@ def _opens_in(members: Iterable[Member], now: float) -> float | None:
     return min(times) - now if times else None
 
 
+def _is_untouched(released: Sequence[Member]) -> bool:
+    """Whether no push of these has begun."""
+    return bool(released) and not any(item.busy or item.applied == item.target for item in released)
+
+
 def _begin(
     policy: RolloutPolicy, course: Course, members: Sequence[Member], newest: int, now: float, id: str
 ) -> Step:
@@ -323,30 +328,38 @@ class _Running:
     def _go_back(self, units: Sequence[str], why: str) -> None:
         """Release units to what they had before. Assets that had nothing keep the new content."""
         before = self._rollout.before
-        going = [unit for unit in units if any(before.get(item.id) for item in self._units.get(unit, ()))]
+        going = {
+            unit: found
+            for unit in units
+            if (found := [item for item in self._brought_to(unit) if before[item.id]])
+        }
         if not going:
             return
         self._grants += [
             Grant(item.id, before[item.id], ReleaseKind.ROLLBACK)
-            for unit in going
-            for item in self._units[unit]
-            if before.get(item.id)
+            for found in going.values()
+            for item in found
         ]
         self._know(WentBack(tuple(going), why))
 
+    def _brought_to(self, unit: str) -> list[Member]:
+        """Members of a unit that are released to what the rollout brings.
+
+        A unit may have got others since, to which it was released in another unit: it was withdrawn or
+        taken back there, or something else has been released to them.
+        """
+        rollout = self._rollout
+        members = self._units.get(unit, ())
+        return [item for item in members if item.id in rollout.before and item.released_at == rollout.target]
+
     def _withdraw(self) -> None:
         """Withdraw what is released and of which no push has begun: it waits for its wave again."""
-        units = [unit for unit in self._rollout.watched if self._is_untouched(self._units.get(unit, ()))]
-        if not units:
+        released = {unit: self._brought_to(unit) for unit in self._rollout.watched}
+        untouched = {unit: found for unit, found in released.items() if _is_untouched(found)}
+        if not untouched:
             return
-        before = self._rollout.before
-        members = [item for unit in units for item in self._units[unit]]
-        self._withdrawn += [item.release for item in members if item.id in before and item.release]
-        self._know(Withdrawn(tuple(units)))
-
-    def _is_untouched(self, members: Sequence[Member]) -> bool:
-        released = [item for item in members if item.id in self._rollout.before]
-        return bool(released) and not any(item.busy or item.applied == item.target for item in released)
+        self._withdrawn += [item.release for found in untouched.values() for item in found]
+        self._know(Withdrawn(tuple(untouched)))
 
     def _let_revert(self) -> None:
         """Units of which intent asks again for what they had before get that at once: it was good there."""

@@ -34,3 +34,15 @@ def test_what_is_withdrawn_begins_anew(proof: Validated | Commanded) -> None:
     assert set(running.looks) == {"b"}
     assert set(running.validated) == {"b"}
     assert running.promoted <= {"b"}
+
+
+def test_what_is_released_again_goes_back_to_what_it_had_then() -> None:
+    facts = (
+        Begun(3),
+        Updated(("a",), {AssetId("a"): 1}),
+        Withdrawn(("a",)),
+        Updated(("a",), {AssetId("a"): 2}),
+    )
+    running = course_of(*facts).running
+    assert running is not None
+    assert running.before == {"a": 2}

@@ -332,6 +332,39 @@ def test_a_policy_may_hold_instead_and_withdraws_what_waits() -> None:
     assert "a has failed: no answer" in found.hold
 
 
+MOVED = course_of(
+    Begun(2),
+    Updated(("b",), {AssetId("x"): 1}),
+    Withdrawn(("b",)),
+    Updated(("a",), {AssetId("a"): 1}),
+)
+"""`x`, whose release was withdrawn, has a label of another unit now."""
+
+PAUSED = Commanded(RolloutCommand.PAUSE, "ana", "because")
+
+
+def test_only_releases_of_the_rollout_are_withdrawn() -> None:
+    """The rollback of an earlier rollout was withdrawn, and what it had taken back counted again."""
+    other = waiting("x", unit="a", before=OLD, release="rollback of x", taken_back=True)
+    course = after(MOVED, "r1", PAUSED, 95.0)
+    found = step(course, updated("a", applied=OLD, applied_at=1), other)
+    assert found.withdrawn == ("release of a",)
+    assert any(fact == Withdrawn(("a",)) for fact in found.facts)
+
+
+def test_a_unit_is_withdrawn_whatever_its_other_members_had() -> None:
+    other = waiting("x", unit="a", before=OLD, release="of another rollout", busy=True)
+    course = after(MOVED, "r1", PAUSED, 95.0)
+    assert step(course, updated("a", applied=OLD, applied_at=1), other).withdrawn == ("release of a",)
+
+
+def test_only_what_the_rollout_has_released_goes_back() -> None:
+    other = waiting("x", unit="a", before=OLD, release="of another rollout", released_at=7, applied_at=7)
+    course = after(MOVED, "r1", Looked({"a": UnitLook(False, 0.0, 20.0, 2, "no answer")}), 95.0)
+    found = step(course, updated("a", **BAD), other, since_look=10.0)
+    assert [grant.asset for grant in found.grants] == ["a"]
+
+
 def test_what_had_nothing_before_is_not_rolled_back() -> None:
     course = course_of(
         Begun(2), Updated(("a",), {AssetId("a"): 0}), Looked({"a": UnitLook(False, 0.0, 9.0, 9, "no")})
