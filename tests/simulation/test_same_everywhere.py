@@ -7,13 +7,14 @@ import subprocess
 import sys
 from pathlib import Path
 
-SEED = 3
-PLAY = f"""
+import pytest
+
+PLAY = """
 import sys
 from lehr.base.digest import digest_all
-from lehr.testing.sim.suite import history_of
+from lehr.testing.sim.suite import history_of, kind_of
 
-history = history_of({SEED})
+history = history_of(int(sys.argv[1]), kind_of(policies=sys.argv[2] == "policies"))
 assert not history.violations, history.violations
 assert history.witness.admitted
 told = [*history.trace.story(writes=True), *history.witness.admitted]
@@ -21,14 +22,18 @@ print(len(told), digest_all(told))
 """
 
 
-def test_another_hash_seed_and_another_folder_give_the_same_history(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("seed", "kind"), [(3, "ordinary"), (17, "policies")])
+def test_another_hash_seed_and_another_folder_give_the_same_history(
+    tmp_path: Path, seed: int, kind: str
+) -> None:
+    """In the second one, the disk is full and rollouts look at assets that could not be pushed for that."""
     processes = []
     for hash_seed in ("1", "4242"):
         folder = tmp_path / hash_seed
         folder.mkdir()
         processes.append(
             subprocess.Popen(
-                [sys.executable, "-c", PLAY],
+                [sys.executable, "-c", PLAY, str(seed), kind],
                 cwd=folder,
                 env={**os.environ, "PYTHONHASHSEED": hash_seed, "TMPDIR": str(folder)},
                 stdout=subprocess.PIPE,

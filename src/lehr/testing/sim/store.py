@@ -138,6 +138,9 @@ class SimulatedStore:
             full = _Full(self._store._writer, statements or 0)
             with altered(self._store, _writer=full) if fails else contextlib.nullcontext():
                 answers = self._store.commit(writes)
+        except TransientError as error:
+            # Without the folder, which is another one each time: it would become part of evidence.
+            raise TransientError("the disk is full") from error
         except LeaseLostError:
             self.deposed = True
             raise
