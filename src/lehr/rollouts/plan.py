@@ -345,8 +345,8 @@ class _Running:
     def _brought_to(self, unit: str) -> list[Member]:
         """Members of a unit that are released to what the rollout brings.
 
-        A unit may have got others since, to which it was released in another unit: it was withdrawn or
-        taken back there, or something else has been released to them.
+        An asset may have joined the unit after it was released with another one, and its release there may
+        have been withdrawn or taken back since.
         """
         rollout = self._rollout
         members = self._units.get(unit, ())
