@@ -139,7 +139,9 @@ class SimulatedStore:
             with altered(self._store, _writer=full) if fails else contextlib.nullcontext():
                 answers = self._store.commit(writes)
         except TransientError as error:
-            # Without the folder, which is another one each time: it would become part of evidence.
+            if not fails:
+                raise
+            # Without the folder, whose name differs each time and would become part of evidence.
             raise TransientError("the disk is full") from error
         except LeaseLostError:
             self.deposed = True

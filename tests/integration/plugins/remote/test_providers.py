@@ -164,8 +164,8 @@ def test_a_changed_provider_wakes_its_assets(shop: Shop) -> None:
     shop.entry("y", "b")
     with shop.running():
         eventually(lambda: shop.entries("a") == {"x": "hello"} and shop.entries("b") == {"y": "hello"})
-        looks = 3  # it is compared, pushed and verified
-        eventually(lambda: len(shop.looks("b")) == looks)
+        eventually(lambda: len(shop.looks("b")) >= 3)  # it is compared, pushed and verified
+        looks = len(shop.looks("b"))
         shop.assets["accounts/a"]["payload"]["config"]["folder"] = str(shop.account("moved"))
         shop.account("moved").mkdir()
         (shop.account("moved") / TOKEN).write_text(TOKENS["TOKEN_A"])
