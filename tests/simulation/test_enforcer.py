@@ -151,6 +151,25 @@ def test_unknown_outcome_is_looked_at_before_anything_else(tmp_path: Path) -> No
     play(tmp_path, scenario)
 
 
+def test_unknown_outcome_is_looked_for_in_the_content_that_was_pushed(tmp_path: Path) -> None:
+    async def scenario(plane: Plane, world: World, clock: VirtualClock) -> None:
+        def applied_but_lost(target: object, push: object) -> Outcome:
+            world.values["a"] = "1"
+            del world.behave["a"]
+            raise ConnectionError("lost")
+
+        world.behave["a"] = applied_but_lost
+        await plane.publish(thing("a", "1"))
+        await clock.sleep(world.seconds / 2)
+        await plane.publish(thing("a", "2"))
+        await plane.settle()
+        lost = next(item for item in plane.store.records.operations(PARTITION) if item.content == 1)
+        assert "found applied" in lost.message, "although the newer content is not there yet"
+        assert world.values == {"a": "2"}
+
+    play(tmp_path, scenario)
+
+
 def test_push_that_hangs_becomes_unknown_and_holds_only_its_own_asset(tmp_path: Path) -> None:
     async def scenario(plane: Plane, world: World, clock: VirtualClock) -> None:
         world.seconds = 1e6

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import msgspec
 
@@ -72,7 +71,7 @@ class Governance(msgspec.Struct, frozen=True):
         return None
 
 
-class AsOf(NamedTuple):
+class AsOf(msgspec.Struct, frozen=True):
     """Governance at the moment at which a turn looks at other assets.
 
     Attributes:

@@ -18,7 +18,7 @@ from lehr.enforce.intent_follower import Heads
 from lehr.enforce.lookups import Lookups, selected
 from lehr.enforce.neighbours import Neighbours
 from lehr.enforce.recovery import Recovery, recover, unfinished_pushes
-from lehr.enforce.slot import Activity, Slot
+from lehr.enforce.slot import ADMITTING, Slot
 from lehr.enforce.state import State
 from lehr.enforce.turns import Turns
 from lehr.enforce.wakeups import Wakeups
@@ -228,7 +228,7 @@ class InForce:
 
         Not where a pin or a release decides: only what it allows can be newer content for the asset.
         """
-        return (slot.push is not None or slot.activity is Activity.ADMITTING) and not self._held(slot)
+        return (slot.push is not None or slot.activity is ADMITTING) and not self._held(slot)
 
     def _held(self, slot: Slot) -> bool:
         last = self._lookups.last_known(slot.key, slot.type)

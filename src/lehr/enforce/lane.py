@@ -89,6 +89,7 @@ class Lane(Generic[T]):
         self._diffs = Places(self.traits.turns)
         self._batches = Batches(plugin, self._diffs, self.traits.diff_timeout)
         self._flushing = False
+        self._batched = type(plugin).diff_many is not AssetPlugin.diff_many  # it compares many in one call
         self._workers: dict[asyncio.Task[None], None] = {}  # ordered: they are cancelled in this order
         self._starting: asyncio.Task[None] | None = None
         self._stopped = False
@@ -238,11 +239,6 @@ class Lane(Generic[T]):
             except FAILURES:
                 log.exception("watch failed; restarting it", plugin=self._name)
             await self._clock.sleep(_WATCH_RESTART_SECONDS)
-
-    @property
-    def _batched(self) -> bool:
-        """Whether the plugin compares many assets in one call."""
-        return type(self.plugin).diff_many is not AssetPlugin.diff_many
 
     async def diff(
         self, target: Target, asset: Asset | None, read: RecordingReader, *, routine: bool = False

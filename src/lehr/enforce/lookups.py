@@ -8,7 +8,6 @@ synchronous.
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sized
 from itertools import islice
 from typing import Any, TypeVar
@@ -84,8 +83,8 @@ class Lookups:
         self.coming: dict[AssetId, asyncio.Task[None]] = {}
         self._turns_until_look = 0  # until then, about every turn finds its asset at hand
         self._size = size
-        # Of a plain dict, the oldest entry is found the slower the more were deleted before it.
-        self._kept: OrderedDict[tuple[AssetId, int], Asset | None] = OrderedDict()
+        self._kept: dict[tuple[AssetId, int], Asset | None] = {}
+        self._older = self._kept  # the half that was kept first, and is forgotten first, all at once
         # From the incarnation `_first` on: with which one each asset changed last, if it did.
         self._first = self._newest = 0
         self._changed_with: dict[AssetId, int] = {}
@@ -161,13 +160,15 @@ class Lookups:
             return self._kept[place]
         except KeyError:
             pass
+        if place in self._older:
+            return self._older[place]
         asset: Asset | None = self._look("asset", key, sequence)
         self._keep(place, asset)
         return asset
 
     def _keep(self, place: tuple[AssetId, int], asset: Asset | None) -> None:
-        if len(self._kept) >= self._size:
-            self._kept.popitem(last=False)
+        if len(self._kept) >= self._size // 2:
+            self._older, self._kept = self._kept, {}
         self._kept[place] = asset
 
     def _same_as(self, id: AssetId, sequence: int) -> int:
@@ -193,8 +194,9 @@ class Lookups:
 
         An asset that cannot be read this way is read again when it is looked up.
         """
-        ids, kept, same_as = list(islice(upcoming, 2 * _MOST)), self._kept, self._same_as
-        unknown = [id for id in ids if (id, same_as(id, sequence)) not in kept][:_MOST]
+        ids, kept, older, same_as = list(islice(upcoming, 2 * _MOST)), self._kept, self._older, self._same_as
+        places = ((id, same_as(id, sequence)) for id in ids)
+        unknown = [place[0] for place in places if place not in kept and place not in older][:_MOST]
         if len(unknown) < _FEWEST:
             self._turns_until_look = len(ids) // 2
             return

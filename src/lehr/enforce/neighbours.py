@@ -215,6 +215,7 @@ class Neighbours:
         target: Target,
         as_of: AsOf,
         *,
+        known: Asset | None = None,
         routine: bool = False,
         like: RecordingReader | None = None,
     ) -> tuple[Diffed | DiffFailed, RecordingReader]:
@@ -222,14 +223,18 @@ class Neighbours:
 
         Args:
             as_of: decides at which incarnation other assets are read.
+            known: the asset of `target`, if it was looked up before.
             routine: as for `Lane.diff`.
             like: it reads outputs as this one has read them.
         """
-        asset, read = await self.lookups.run(partial(self.begun, target, as_of))
+        if known is None:
+            asset, read = await self.lookups.run(partial(self.begun, target, as_of))
+        else:
+            asset, read = known, self._reader(known, target.incarnation, as_of)
         if like is not None:
             read.see_same(like)
         found = await lane.diff(target, asset, read, routine=routine)
-        if isinstance(found, DiffFailed) and asset is not None:
+        if not isinstance(found, Diffed) and asset is not None:
             found = replace(found, refers_to=tuple(self.referred(asset)))
         return found, read
 

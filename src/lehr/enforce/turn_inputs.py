@@ -32,12 +32,12 @@ def with_inputs(state: State, events: Sequence[Event], effects: tuple[Effect, ..
         events: of the turn so far.
     """
     last = effects[-1]
-    if isinstance(last, AskAdmission):
+    if type(last) is AskAdmission:
         admit = last.admit
         assert admit.decision is not None
         packed = pack(state, events, admit.decision)
         return (*effects[:-1], AskAdmission(replace(admit, inputs=packed), last.retry))
-    if len(effects) > 1 and isinstance(last, Rest):
+    if len(effects) > 1 and type(last) is Rest:
         # A turn that ends writes its decision last.
         commit = effects[-2]
         assert isinstance(commit, Commit)

@@ -21,7 +21,7 @@ from lehr.enforce.intent_readers import RecordingReader
 from lehr.enforce.lookups import Lookups
 from lehr.enforce.neighbours import Neighbours
 from lehr.enforce.plugin_errors import one_line
-from lehr.enforce.slot import Activity, RunningPush, Slot
+from lehr.enforce.slot import ADMITTING, PUSHING, TURN, RunningPush, Slot
 from lehr.enforce.state import (
     Admitted,
     Again,
@@ -124,7 +124,7 @@ class Turns:
 
     async def run(self, slot: Slot) -> None:
         """Run one turn of one asset. Never raises, so that a failure of one asset affects no other."""
-        slot.become(Activity.TURN)
+        slot.become(TURN)
         self.count += 1
         monotonic = self._runtime.clock.monotonic
         began, cause = monotonic(), "its push has ended" if slot.inbox is not None else slot.cause
@@ -139,7 +139,7 @@ class Turns:
             log.exception("a turn failed", asset=slot.key.id)
             self._broke(slot, one_line(error))
         finally:
-            if slot.activity is Activity.ADMITTING:
+            if slot.activity is ADMITTING:
                 self._not_pushed(slot)
             self._turn_over(slot)
             self._turned(slot.key, cause, monotonic() - began)
@@ -191,7 +191,7 @@ class Turns:
 
     def _turn_over(self, slot: Slot) -> None:
         slot.compared = None
-        if slot.activity is Activity.PUSHING:
+        if slot.activity is PUSHING:
             return
         self._wakeups.idle(slot)
         if slot.woken is not None:
@@ -299,12 +299,12 @@ class Turns:
         match effect:
             case RunDiff():
                 return self._diff(slot, effect.target)
+            case Rest():
+                self._rest(slot, effect)
             case Commit():
                 self.post(slot, list(map(self._with_steps, effect.writes)))
                 if any(isinstance(write, LiftControl) for write in effect.writes):
                     self._spawn(self._lifted(slot.key.id), f"restart of {slot.key.id} is done")
-            case Rest():
-                self._rest(slot, effect)
             case RunChecks():
                 return self._check(slot, effect)
             case AskAdmission():
@@ -345,10 +345,14 @@ class Turns:
 
     async def _diff(self, slot: Slot, target: Target) -> Diffed | DiffFailed:
         # A push is verified with the outputs that it has read; later ones need another push.
+        turn = slot.state.turn
+        assert turn is not None
+        view = turn.view
         event, read = await self._neighbours.compare(
             slot.lane,
             target,
             self._as_of(slot),
+            known=view.asset if target.incarnation == view.pinning.content else None,
             routine=slot.may_share_a_call,
             like=slot.compared,
         )
@@ -360,6 +364,8 @@ class Turns:
                 self._wakeups.unsettled[slot.key.id] = None
                 if target.goal is Goal.PRESENT:
                     self._bring_back(self._neighbours.referred_by(read, slot.key.id))
+        elif event.awaits:
+            event = replace(event, cycle=self._neighbours.cycle(slot, event.awaits))
         others = read.others(slot.key.id)
         if others != slot.reads:
             self._wakeups.read(slot, others)
@@ -371,8 +377,6 @@ class Turns:
             self._wakeups.read_outputs(slot, read.waking)
         if read.out_of_date:
             self._wakeups.wake_slot(slot, "outputs have changed during the comparison", urgent=True)
-        if isinstance(event, DiffFailed) and event.awaits:
-            event = replace(event, cycle=self._neighbours.cycle(slot, event.awaits))
         return event
 
     def _bring_back(self, needed: Iterable[AssetId]) -> None:
@@ -420,7 +424,7 @@ class Turns:
         if effect.retry and (wait := lane.budget.take(self._runtime.clock.monotonic())):
             self._wakeups.free_place(lane)
             return Deferred(Reason.RETRY_BUDGET, "the retry budget of this plugin's pushes is used up", wait)
-        slot.become(Activity.ADMITTING)
+        slot.become(ADMITTING)
         try:
             refusal = await self._claims.take(slot) or await self._neighbours.needed_again(effect.admit)
             if refusal is None:
@@ -436,7 +440,7 @@ class Turns:
 
     def _not_pushed(self, slot: Slot) -> None:
         """The push was not admitted: free its place for another one."""
-        slot.become(Activity.TURN)
+        slot.become(TURN)
         slot.overtaken = False
         self._wakeups.free_place(slot.lane)
 
@@ -446,7 +450,7 @@ class Turns:
         slot.push = RunningPush(effect.operation, self._runtime.clock.now)
         slot.push.superseded = slot.overtaken
         slot.overtaken = False
-        slot.become(Activity.PUSHING)
+        slot.become(PUSHING)
         self._wakeups.unsettled[slot.key.id] = None
         push = self._push(slot, effect.target, slot.push, self._as_of(slot), slot.compared)
         self._spawn(push, f"push of {slot.key.id}")

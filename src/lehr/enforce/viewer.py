@@ -70,22 +70,24 @@ class Viewer:
             if asset is None or TURNDOWN not in addon_names(asset):
                 turndown = None  # Held at content from before it was asked for: it stays.
         traits = slot.lane.traits
+        stage = _KEEP
+        if turndown is not None:
+            stage = self._turndown_stage(slot, turndown, now, governing, came_with)
+        # By position: with the names of all its fields, it would take four times as long.
         return View(
-            key=slot.key,
-            now=now,
-            monotonic=self._clock.monotonic(),
-            cause=cause,
-            pinning=pinning,
-            governing=governing,
-            asset=asset,
-            newest_digest=slot.digest,
-            governance=governance.digest,
-            controls=governance.controls_version,
-            releases=governance.releases.version,
-            stage=_KEEP
-            if turndown is None
-            else self._turndown_stage(slot, turndown, now, governing, came_with),
-            epoch=epoch,
+            slot.key,
+            now,
+            self._clock.monotonic(),
+            cause,
+            pinning,
+            governing,
+            asset,
+            slot.digest,
+            governance.digest,
+            governance.controls_version,
+            governance.releases.version,
+            stage,
+            epoch,
             observe=governance.observe(last),
             orphaned=slot.departed and asked is None,
             served=slot.type in self._served,

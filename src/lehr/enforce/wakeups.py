@@ -13,7 +13,7 @@ from lehr.client.agenda import Agenda
 from lehr.enforce.lane import Lane
 from lehr.enforce.listeners import Listeners
 from lehr.enforce.output_reads import OutputPath
-from lehr.enforce.slot import Activity, Slot
+from lehr.enforce.slot import IDLE, PUSHED, QUEUED, Slot
 from lehr.enforce.state import Ended, Rest
 from lehr.enforce.step import RETRY
 from lehr.model.asset import AssetId
@@ -103,19 +103,19 @@ class Wakeups:
 
         Causes are hints and may be lost, except that a retry was requested.
         """
-        if slot.activity is Activity.QUEUED:
+        if slot.activity is QUEUED:
             slot.cause = RETRY if cause == RETRY else slot.cause
             if urgent and slot.routine:
                 slot.routine = False
                 slot.lane.hasten(slot)
             return
-        if slot.activity is not Activity.IDLE:
+        if slot.activity is not IDLE:
             slot.woken = RETRY if slot.woken == RETRY else cause
             return
         if self.stopping:
             return
         self._busy += 1
-        slot.become(Activity.QUEUED)
+        slot.become(QUEUED)
         slot.cause, slot.routine = cause, not urgent
         self._agenda.discard(slot.key.id)
         slot.lane.add(slot, urgent=urgent)
@@ -124,12 +124,12 @@ class Wakeups:
         """Queue a turn that handles the outcome of a push."""
         slot.push = None
         slot.inbox, slot.routine = ended, False
-        slot.become(Activity.PUSHED)
+        slot.become(PUSHED)
         slot.lane.add(slot, urgent=True)
 
     def idle(self, slot: Slot) -> None:
         """A turn is over, and no push is running. The caller handles what has arrived since."""
-        slot.become(Activity.IDLE)
+        slot.become(IDLE)
         self._busy -= 1
         if slot.offered:
             # It was woken for a free place and does not need it: wake the next one.
@@ -184,7 +184,7 @@ class Wakeups:
         other content, and would be woken for ever.
         """
         slot = self.slots.get(id)
-        if slot is None or slot.activity is not Activity.IDLE:
+        if slot is None or slot.activity is not IDLE:
             return
         if slot.due is None or id not in self.unsettled:
             self._agenda.bring_forward(id, self._clock.monotonic() + _RECHECK_SECONDS)

@@ -31,10 +31,10 @@ class Status(enum.StrEnum):
     @property
     def settled(self) -> bool:
         """True when nothing is left to do."""
-        return self in (Status.CONVERGED, Status.TURNED_DOWN, Status.ORPHANED)
+        return self in SETTLED
 
 
-SETTLED = tuple(status for status in Status if status.settled)
+SETTLED = (Status.CONVERGED, Status.TURNED_DOWN, Status.ORPHANED)
 """Every status in which nothing is left to do."""
 
 LEFT = (Status.ORPHANED, Status.TURNED_DOWN)

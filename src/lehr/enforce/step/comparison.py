@@ -34,6 +34,9 @@ from lehr.model.writes import Adopt, LiftControl, Write
 INEFFECTIVE_PUSHES = 3
 """Pushes in a row that may succeed and leave the same diff before an operator is needed."""
 
+_PASSED = (Goal.DRAINED, Goal.FENCED)
+"""Goals that a turndown passes on its way."""
+
 _AS_INTENDED = Condition(Status.CONVERGED, Reason.AS_INTENDED, "production is as intended")
 
 
@@ -208,7 +211,7 @@ def _converged(state: State) -> StepResult:
         entry = LedgerEntry(view.key.partition, view.key.id, digest, view.pinning.content, goal, None, at)
         state = replace(state, ledger=entry)
         writes = (*writes, Adopt(entry))
-    if goal in (Goal.DRAINED, Goal.FENCED) and view.stage.until is None:
+    if view.stage.until is None and goal in _PASSED:
         state = replace(state, phase=Phase.IDLE, turn=None)
         return state, (*committed(writes), Again(f"turndown has reached {goal}"))
     condition, delay = _reached(view)
