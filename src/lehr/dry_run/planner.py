@@ -28,6 +28,7 @@ from lehr.dry_run.memories import Memories, no_memories
 from lehr.dry_run.supposed import Supposed
 from lehr.dry_run.texts import has_texts, texts_of
 from lehr.enforce.conclude import broke
+from lehr.enforce.cycles import cycle
 from lehr.enforce.governance import AsOf, load
 from lehr.enforce.intent_readers import RecordingReader
 from lehr.enforce.lane import Lane
@@ -351,7 +352,7 @@ class Planner:
                     )
                     if isinstance(event, DiffFailed) and event.awaits:
                         self._missing[slot.key.id] = read
-                        event = replace(event, cycle=self._neighbours.cycle(slot, event.awaits))
+                        event = replace(event, cycle=cycle(self._slots, slot, event.awaits))
                 case AskStatus(operation=operation):
                     event = await slot.lane.status(operation)
                 case RunChecks(view=view, diff=diff, purpose=purpose):
@@ -399,8 +400,8 @@ class Planner:
     def _end(self, slot: Slot, supposed: Supposed) -> None:
         checked = self._checked[slot.key.id]
         operation = f"planned-{slot.key.id}"  # the same in every plan, so that plans can be compared
-        cycle = self._neighbours.cycle(slot, waits_for(checked.verdicts))
-        slot.state, effects = step(slot.state, replace(checked, operation_id=operation, cycle=cycle))
+        chain = cycle(self._slots, slot, waits_for(checked.verdicts))
+        slot.state, effects = step(slot.state, replace(checked, operation_id=operation, cycle=chain))
         asked = effects[-1]
         if isinstance(asked, AskAdmission):
             refused = supposed.admit(asked.admit)

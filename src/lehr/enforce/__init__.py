@@ -20,14 +20,14 @@ The shell around them has four layers, each of which knows only those below it:
 |---|---|
 | `enforcer` | starts and stops; follows intent (`intent_follower`), the store and hints |
 | `in_force` | takes in publications, controls and releases; takes over from a previous process (`recovery`) |
-| `turns` | runs one turn: carries out what `step` asks for |
+| `turns` | runs one turn: carries out what `step` asks for; `pushes` admits and runs its push |
 | `wakeups` | keeps the slots, and wakes them: at a time, for a neighbour (`listeners`), for a free place |
 
 They use `lane` (bounded turns and pushes for each plugin, with `diff_batches` and `time_limit`),
 `committer` (grouped commits), `lookups` (reads of the store, off the event loop), `viewer` with `governance`
 and `intent_readers` (what a turn sees of intent and controls; `ages` counts time), `neighbours` (what it may
-know of other assets), `turn_checks` (runs the checks) and `claims`. A slot's `Activity` is what its asset is
-doing; `TRANSITIONS` in `slot` lists what may follow what.
+know of other assets), `cycles` (which wait for each other), `turn_checks` (runs the checks) and `claims`.
+A slot's `Activity` is what its asset is doing; `TRANSITIONS` in `slot` lists what may follow what.
 
 Architecture invariants: the pure modules import no I/O, clock, randomness or asyncio. No task
 exists for an idle asset. A turn decides from intent and production as they are when it runs,

@@ -17,6 +17,7 @@ from lehr.enforce.lane import Lane
 from lehr.enforce.lookups import Lookups
 from lehr.enforce.neighbours import Neighbours
 from lehr.enforce.plugin_errors import defect_of
+from lehr.enforce.pushes import Pushes
 from lehr.enforce.slot import Slot
 from lehr.enforce.turns import Turned, Turns, nobody
 from lehr.enforce.unserved import Unserved
@@ -78,6 +79,9 @@ class Enforcer:
         plugins = tuple(plugins)
         served = frozenset(type for plugin in plugins for type in plugin.types)
         self._neighbours = Neighbours(runtime, self._lookups, self._wakeups.slots, self._lanes)
+        pushes = Pushes(
+            runtime, committer, self._lookups, self._neighbours, self._wakeups, self._claims, self._push
+        )
         self._turns = Turns(
             runtime,
             committer,
@@ -87,8 +91,8 @@ class Enforcer:
             self._neighbours,
             self._wakeups,
             self._claims,
+            pushes,
             self._add,
-            self._push,
             self._lifted,
             turned,
         )
@@ -238,8 +242,8 @@ class Enforcer:
         """A control on the assets of `selector` was set or lifted."""
         await self._in_force.controls_changed(selector, cause)
 
-    async def _lifted(self, id: AssetId) -> None:
-        await self._in_force.lifted(id)
+    def _lifted(self, id: AssetId) -> None:
+        self._spawn(self._in_force.lifted(id), f"restart of {id} is done", self._work_done)
 
     async def select(self, selector: Selector) -> list[AssetId]:
         """Ids of the enforced assets that `selector` selects.

@@ -1,4 +1,4 @@
-"""Other assets, as a turn sees them: how they differ, which refer to it, which wait for which."""
+"""Other assets, as a turn sees them: how they differ, which refer to it, which need it."""
 
 from __future__ import annotations
 
@@ -412,35 +412,3 @@ class Neighbours:
         """Those of `others` that need an asset, as `sequence` has them."""
         assets = [asset for other in others if (asset := self.asset(other, sequence)) is not None]
         return [asset.id for asset in assets if needs(self.registry.mentions(asset), id)]
-
-    def cycle(self, slot: Slot, waits_for: Iterable[AssetId]) -> tuple[AssetId, ...]:
-        """Assets of which each waits for the next and the last for `slot`, which is the first.
-
-        Empty without such a cycle. Only assets at rest that have seen the same checks count: their
-        answers are final.
-        """
-        came_from = dict.fromkeys(waits_for, slot.key.id)
-        ahead = list(came_from)
-        for id in ahead:
-            waits = self._waits(id, slot)
-            if slot.key.id in waits:
-                return self._way(slot.key.id, id, came_from)
-            for further in waits:
-                if further not in came_from:
-                    came_from[further] = id
-                    ahead.append(further)
-        return ()
-
-    def _waits(self, id: AssetId, asking: Slot) -> tuple[AssetId, ...]:
-        slot = self._slots.get(id)
-        if slot is None or slot.in_turn or slot.governance is None or asking.governance is None:
-            return ()
-        if slot.state.trouble.failed_diffs or slot.state.operation is not None:
-            return ()  # It listens to its references, and no check made it wait for them.
-        return slot.waits if slot.governance.sequence == asking.governance.sequence else ()
-
-    def _way(self, start: AssetId, end: AssetId, came_from: Mapping[AssetId, AssetId]) -> tuple[AssetId, ...]:
-        way = [end]
-        while way[-1] != start:
-            way.append(came_from[way[-1]])
-        return tuple(reversed(way))

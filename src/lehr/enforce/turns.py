@@ -10,33 +10,30 @@ from typing import Any
 from msgspec.structs import replace
 
 from lehr.base.digest import Digest
-from lehr.base.errors import LehrError, TransientError
+from lehr.base.errors import LehrError
 from lehr.base.log import Log
 from lehr.client.turns import TurnQueue
-from lehr.enforce.claims import PushRefusal, SlotClaims
+from lehr.enforce.claims import SlotClaims
 from lehr.enforce.committer import Committer
 from lehr.enforce.conclude import broke
+from lehr.enforce.cycles import cycle
 from lehr.enforce.governance import AsOf, Governance
-from lehr.enforce.intent_readers import RecordingReader
 from lehr.enforce.lookups import Lookups
 from lehr.enforce.neighbours import Neighbours
 from lehr.enforce.plugin_errors import one_line
-from lehr.enforce.slot import ADMITTING, PUSHING, TURN, RunningPush, Slot
+from lehr.enforce.pushes import Pushes
+from lehr.enforce.slot import ADMITTING, PUSHING, TURN, Slot
 from lehr.enforce.state import (
-    Admitted,
     Again,
     AskAdmission,
     AskStatus,
     Begin,
     Checked,
     Commit,
-    Deferred,
     Diffed,
     DiffFailed,
     Effect,
-    Ended,
     Event,
-    NotAdmitted,
     Phase,
     Rest,
     RunChecks,
@@ -53,9 +50,7 @@ from lehr.enforce.wakeups import Wakeups
 from lehr.model.asset import AssetId, AssetKey
 from lehr.model.damage import DamagedError
 from lehr.model.diff import Goal, Target
-from lehr.model.operation import Outcome, PushStep, Result
 from lehr.model.outputs import Outputs, changed_names
-from lehr.model.reason import Reason
 from lehr.model.writes import Finish, LiftControl, Refused, Write
 from lehr.sdk.check import CheckPlugin
 from lehr.sdk.runtime import Runtime
@@ -91,16 +86,15 @@ class Turns:
         neighbours: Neighbours,
         wakeups: Wakeups,
         claims: SlotClaims,
+        pushes: Pushes,
         add: Callable[[AssetId, str, Digest | None], Slot],
-        spawn: Callable[[Coroutine[None, None, None], str], None],
-        lifted: Callable[[AssetId], Coroutine[None, None, None]],
+        lifted: Callable[[AssetId], None],
         turned: Turned,
     ) -> None:
         """Run turns of the slots of `wakeups`.
 
         Args:
             add: starts to enforce one more asset.
-            spawn: starts a push as a named task.
             lifted: takes note that a turn lifts controls of this one asset.
             turned: called at the end of each turn.
         """
@@ -116,11 +110,10 @@ class Turns:
         self._neighbours = neighbours
         self._wakeups = wakeups
         self._claims = claims
+        self._pushes = pushes
         self._add = add
-        self._spawn = spawn
         self._lifted = lifted
         self._turned = turned
-        self._reports: dict[str, tuple[PushStep, ...]] = {}
 
     async def run(self, slot: Slot) -> None:
         """Run one turn of one asset. Never raises, so that a failure of one asset affects no other."""
@@ -140,7 +133,7 @@ class Turns:
             self._broke(slot, one_line(error))
         finally:
             if slot.activity is ADMITTING:
-                self._not_pushed(slot)
+                self._pushes.refused(slot)
             self._turn_over(slot)
             self._turned(slot.key, cause, monotonic() - began)
 
@@ -302,26 +295,20 @@ class Turns:
             case Rest():
                 self._rest(slot, effect)
             case Commit():
-                self.post(slot, list(map(self._with_steps, effect.writes)))
+                self.post(slot, list(map(self._pushes.with_steps, effect.writes)))
                 if any(isinstance(write, LiftControl) for write in effect.writes):
-                    self._spawn(self._lifted(slot.key.id), f"restart of {slot.key.id} is done")
+                    self._lifted(slot.key.id)
             case RunChecks():
                 return self._check(slot, effect)
             case AskAdmission():
-                return self._ask_admission(slot, effect)
+                return self._pushes.admit(slot, effect)
             case StartPush():
-                self._start_push(slot, effect)
+                self._pushes.start(slot, effect, self._as_of(slot))
             case AskStatus():
                 return slot.lane.status(effect.operation)
             case Again():
                 slot.woken = slot.woken or effect.cause
         return None
-
-    def _with_steps(self, write: Write) -> Write:
-        """The end of a push, with what its plugin reported: no turn decides anything from that."""
-        if not self._reports or not isinstance(write, Finish):
-            return write
-        return replace(write, steps=self._reports.pop(write.operation, ()))
 
     def _rest(self, slot: Slot, rest: Rest) -> None:
         self._wakeups.rest(slot, rest)
@@ -365,7 +352,7 @@ class Turns:
                 if target.goal is Goal.PRESENT:
                     self._bring_back(self._neighbours.referred_by(read, slot.key.id))
         elif event.awaits:
-            event = replace(event, cycle=self._neighbours.cycle(slot, event.awaits))
+            event = replace(event, cycle=cycle(self._wakeups.slots, slot, event.awaits))
         others = read.others(slot.key.id)
         if others != slot.reads:
             self._wakeups.read(slot, others)
@@ -399,103 +386,10 @@ class Turns:
             verdicts,
             self._runtime.chance.identifier(view.now),
             tuple(reader.looked_at.items()),
-            self._neighbours.cycle(slot, waits_for(verdicts)),
+            cycle(self._wakeups.slots, slot, waits_for(verdicts)),
             tuple(dict.fromkeys((*reader.others, *self._read_by(slot)))),
         )
 
     def _read_by(self, slot: Slot) -> tuple[AssetId, ...]:
         """The other assets that the plugin read: their pins and releases decide what it found there."""
         return () if slot.compared is None else slot.compared.others(slot.key.id)
-
-    async def _ask_admission(self, slot: Slot, effect: AskAdmission) -> Admitted | NotAdmitted | Deferred:
-        lane = slot.lane
-        if slot.compared is not None and slot.compared.out_of_date:
-            why = "an output that it reads has changed since it was compared"
-            return NotAdmitted(Refused(Reason.OUTPUT_CHANGED, why))
-        if self._wakeups.stopping:
-            return NotAdmitted(Refused(Reason.STOPPING, "the control plane is stopping; no new push starts"))
-        has_place = await lane.take_place(slot)
-        slot.offered = False
-        if not has_place:
-            limit = lane.traits.pushes
-            return Deferred(
-                Reason.CONCURRENCY_LIMIT, f"{limit} pushes of this plugin are running, which is its limit"
-            )
-        if effect.retry and (wait := lane.budget.take(self._runtime.clock.monotonic())):
-            self._wakeups.free_place(lane)
-            return Deferred(Reason.RETRY_BUDGET, "the retry budget of this plugin's pushes is used up", wait)
-        slot.become(ADMITTING)
-        try:
-            refusal = await self._claims.take(slot) or await self._neighbours.needed_again(effect.admit)
-            if refusal is None:
-                [refused] = await self._committer.ask(effect.admit)
-                refusal = None if refused is None else PushRefusal(refused)
-        except LehrError as error:
-            refusal = PushRefusal(Refused(Reason.STORE_UNAVAILABLE, str(error)))
-        if refusal is None:
-            return Admitted(effect.admit.operation)
-        self._not_pushed(slot)
-        self._wakeups.listen(slot, refusal.wait_for)
-        return NotAdmitted(refusal.refused, refusal.wait_for)
-
-    def _not_pushed(self, slot: Slot) -> None:
-        """The push was not admitted: free its place for another one."""
-        slot.become(TURN)
-        slot.overtaken = False
-        self._wakeups.free_place(slot.lane)
-
-    # --- pushes --------------------------------------------------------------------------
-
-    def _start_push(self, slot: Slot, effect: StartPush) -> None:
-        slot.push = RunningPush(effect.operation, self._runtime.clock.now)
-        slot.push.superseded = slot.overtaken
-        slot.overtaken = False
-        slot.become(PUSHING)
-        self._wakeups.unsettled[slot.key.id] = None
-        push = self._push(slot, effect.target, slot.push, self._as_of(slot), slot.compared)
-        self._spawn(push, f"push of {slot.key.id}")
-
-    async def _push(
-        self,
-        slot: Slot,
-        target: Target,
-        push: RunningPush,
-        as_of: AsOf,
-        compared: RecordingReader | None,
-    ) -> None:
-        try:
-            read = await self._push_reader(target, as_of, compared)
-            if not self._committer.may_start:
-                why = "the lease could not be renewed in time"
-                raise TransientError("the push was not started", code="ENF109", why=why)
-        except LehrError as error:
-            outcome = Outcome(Result.FAILED, str(error))
-        else:
-            slot.compared = read
-            try:
-                outcome = await slot.lane.push(target, read, push)
-            except Exception as error:
-                log.exception("a push failed", asset=slot.key.id)
-                outcome = Outcome(Result.UNKNOWN, one_line(error))
-        self._wakeups.free_place(slot.lane)
-        if push.steps:
-            self._reports[push.operation.id] = push.steps
-        clock = self._runtime.clock
-        self._wakeups.queue_outcome(slot, Ended(outcome, clock.now(), clock.monotonic(), push.superseded))
-
-    async def _push_reader(
-        self, target: Target, as_of: AsOf, compared: RecordingReader | None
-    ) -> RecordingReader:
-        """A reader with everything in memory that was read to compare, or that the asset refers to.
-
-        A push cannot be repeated for something that is missing.
-
-        Raises:
-            LehrError: it cannot be read.
-        """
-        asset, read = await self._lookups.run(partial(self._neighbours.begun, target, as_of))
-        if compared is not None and compared.incarnation == target.incarnation:
-            read.know_same(compared)
-        for id in () if asset is None else self._neighbours.referred(asset):
-            await read.fetch(id)
-        return read
