@@ -22,11 +22,15 @@ print(len(told), digest_all(told))
 """
 
 
-@pytest.mark.parametrize(("seed", "kind"), [(3, "ordinary"), (17, "policies")])
+@pytest.mark.parametrize(("seed", "kind"), [(3, "ordinary"), (17, "policies"), (36, "policies")])
 def test_another_hash_seed_and_another_folder_give_the_same_history(
     tmp_path: Path, seed: int, kind: str
 ) -> None:
-    """In the second one, the disk is full and rollouts look at assets that could not be pushed for that."""
+    """What could depend on the process.
+
+    In the second, the disk is full and rollouts look at assets that could not be pushed for that. In the
+    third, a decision is recorded for an asset with several approvals, which are a set.
+    """
     processes = []
     for hash_seed in ("1", "4242"):
         folder = tmp_path / hash_seed

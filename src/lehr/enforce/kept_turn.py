@@ -201,7 +201,7 @@ class _Inputs(Struct, array_like=True, frozen=True):
     events: tuple[_Event, ...]
 
 
-_encode = msgspec.msgpack.Encoder().encode
+_encode = msgspec.msgpack.Encoder(order="deterministic").encode  # sets are sorted
 _decode = msgspec.msgpack.Decoder(_Inputs).decode
 _NONE = Digest("")
 _json = msgspec.json.Encoder().encode
