@@ -94,7 +94,7 @@ def plugins(deployment: Deployment) -> list[AssetPlugin]:
             looking=ShortCalls("file looks", 8),
             secrets=secrets(deployment, "file"),
             protected=protected(deployment),
-            validating=Threads("file validation", FilePlugin.traits.pushes),
+            validating=Threads("file validation", 32),
             clock=clock,
             contents=workspace_files(deployment.state, deployment.base / deployment.path),
         ),

@@ -50,7 +50,10 @@ _THREADS = 16
 _BATCHES = 2
 """Batches of pushes in one folder at the same time: one is written while the other waits for the disk."""
 
-_MOST_TOGETHER = 32
+_PUSHES = 128
+"""Pushes at the same time. The more there are, the more go together: into a folder, and into a commit."""
+
+_MOST_TOGETHER = 64
 """Pushes in a batch. They end together."""
 
 _SYNCS = 8
@@ -97,7 +100,7 @@ class FilePlugin(AssetPlugin):
     """
 
     types = (FILE,)
-    traits = Traits(goals=frozenset({Goal.FENCED, Goal.ABSENT}), turns=32, pushes=32)
+    traits = Traits(goals=frozenset({Goal.FENCED, Goal.ABSENT}), turns=32, pushes=_PUSHES)
 
     def __init__(
         self,
