@@ -327,7 +327,8 @@ class InForce:
         slots = self._wakeups.slots
         if selector.all:
             return list(slots)
-        known = [(slot.key, slot.type) for id, slot in slots.items() if selector.may_name(id)]
+        named = selector.exact_ids or filter(selector.may_name, slots)
+        known = [(slot.key, slot.type) for slot in map(slots.get, named) if slot is not None]
         if not selector.types and not selector.labels:
             return [key.id for key, _type in known]
         found = await self._runtime.reading.run(selected, self._runtime.store.intent, known, selector)

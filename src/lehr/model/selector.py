@@ -40,8 +40,13 @@ class Selector(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def is_one_id(self) -> bool:
         """True when it names exactly one asset by its id."""
-        only = len(self.ids) == 1 and not (self.types or self.labels)
-        return only and not any(letter in self.ids[0] for letter in "*?[")
+        return len(self.exact_ids) == 1 and not (self.types or self.labels)
+
+    @property
+    def exact_ids(self) -> tuple[AssetId, ...]:
+        """The only ids that it can select; empty when one of them is a pattern, or when it names none."""
+        patterns = any(letter in id for id in self.ids for letter in "*?[")
+        return () if patterns else tuple(map(AssetId, dict.fromkeys(self.ids)))
 
     def matches(self, asset: Asset) -> bool:
         """True when `asset` is selected."""

@@ -69,3 +69,21 @@ def test_ids_that_are_not(id: str) -> None:
 )
 def test_partition_names(name: str, good: bool) -> None:
     assert (partition_problem(name) is None) is good
+
+
+@pytest.mark.parametrize(
+    ("text", "exact", "one"),
+    [
+        ("a", ("a",), True),
+        ("a,b,a", ("a", "b"), False),
+        ("a,type=test.Thing", ("a",), False),
+        ("a,web-*", (), False),
+        ("web-?", (), False),
+        ("web-[12]", (), False),
+        ("type=test.Thing", (), False),
+        ("all", (), False),
+    ],
+)
+def test_ids_that_are_named_in_full_are_known(text: str, exact: tuple[str, ...], one: bool) -> None:
+    selector = parse_selector(text)
+    assert (selector.exact_ids, selector.is_one_id) == (exact, one)
