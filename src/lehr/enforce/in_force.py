@@ -197,14 +197,16 @@ class InForce:
         if governance.controls_version != before.controls_version:
             await self._wakeups.sweep(_CONTROLS_CHANGED)
         if not same:
-            self._wakeups.wake_all(self._wakeups.unsettled, "checks, limits or freezes have changed")
+            await self._wake_in_parts(list(self._wakeups.unsettled), "checks, limits or freezes have changed")
             await self._wake_held_by_policies(before, governance)
-        async for id in in_parts(enforced, self._runtime.clock):
-            if (slot := slots.get(id)) is not None:
-                self._wakeups.wake_slot(slot, f"published in {incarnation.name}", urgent=True)
+        await self._wake_in_parts(enforced, f"published in {incarnation.name}")
         async for id in in_parts(heads, self._runtime.clock):
             self._wakeups.wake_readers(id, f"{id}, which it reads, has changed")
         self._wakeups.changed.set()
+
+    async def _wake_in_parts(self, ids: Iterable[AssetId], cause: str) -> None:
+        async for id in in_parts(ids, self._runtime.clock):
+            self._wakeups.wake(id, cause)
 
     async def _wake_held_by_policies(self, before: Governance, now: Governance) -> None:
         """When policies change, wake each asset that only a policy held: no release will."""
@@ -300,7 +302,7 @@ class InForce:
                 log.warning("the store cannot be read; retrying", error=str(error))
                 return
             self._govern_by(governance, before)
-            self._wakeups.wake_all(ids, cause)
+            await self._wake_in_parts(ids, cause)
 
     async def lifted(self, id: AssetId) -> None:
         """A turn has lifted controls that select only this asset."""
@@ -327,7 +329,9 @@ class InForce:
         slots = self._wakeups.slots
         if selector.all:
             return list(slots)
-        named = selector.exact_ids or filter(selector.may_name, slots)
+        named = selector.exact_ids or [
+            id async for id in in_parts(list(slots), self._runtime.clock) if selector.may_name(id)
+        ]
         known = [(slot.key, slot.type) for slot in map(slots.get, named) if slot is not None]
         if not selector.types and not selector.labels:
             return [key.id for key, _type in known]
