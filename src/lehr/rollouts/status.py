@@ -363,7 +363,7 @@ def _waiting(policy: Policy, running: Rollout, units: Sequence[UnitStatus], step
         return step.hold, ""
     if step.hold:
         return f"a person: {step.hold}", _unhold(policy, step)
-    return _next(policy, running, units, step), ""
+    return _next(policy, running, units, step)
 
 
 def _first(step: Step) -> str:
@@ -386,10 +386,10 @@ def _unhold(policy: Policy, step: Step) -> str:
     return f"fix the cause or commit other content; or run {' or '.join(steps)}"
 
 
-def _next(policy: Policy, running: Rollout, units: Sequence[UnitStatus], step: Step) -> str:
-    """The next event that the wave under way needs."""
+def _next(policy: Policy, running: Rollout, units: Sequence[UnitStatus], step: Step) -> tuple[str, str]:
+    """The next event that the wave under way needs, and what a person can do if it may never come."""
     if coming := [unit.id for unit in units if unit.state is UnitState.NEXT]:
-        return f"`lehr run`, which releases the content to {listed(coming)}"
+        return f"`lehr run`, which releases the content to {listed(coming)}", ""
     watched = [unit for unit in units if unit.since is not None and unit.state is not UnitState.GONE_BACK]
     if unproven := [unit.id for unit in watched if not unit.validated]:
         looks = (running.looks.get(unit, UnitLook(None)) for unit in unproven)
@@ -397,12 +397,25 @@ def _next(policy: Policy, running: Rollout, units: Sequence[UnitStatus], step: S
         then = "fails" if policy.payload.validation.at_deadline == "fail" else "waits for a person"
         limit = f"; after {span(left)} more without that, the rollout {then}" if left > 0 else ""
         why = _in_brackets(step.seen.unproven.get(unit, "") for unit in unproven)
-        return f"{listed(unproven)} to be good{why}{limit}"
+        return f"{listed(unproven)} to be good{why}{limit}", ""
     if bad := [unit for unit in watched if unit.state is not UnitState.GOOD]:
-        return f"{listed([unit.id for unit in bad])} to be good again{_in_brackets(unit.why for unit in bad)}"
+        why = _in_brackets(unit.why for unit in bad)
+        return f"{listed([unit.id for unit in bad])} to be good again{why}", _despite_bad(policy)
     soaking = [unit for unit in watched if unit.soak_left > 0]
     most = max((unit.soak_left for unit in soaking), default=0.0)
-    return f"{listed([unit.id for unit in soaking])} to stay good for {span(most)} more" if soaking else ""
+    return (
+        f"{listed([unit.id for unit in soaking])} to stay good for {span(most)} more" if soaking else "",
+        "",
+    )
+
+
+def _despite_bad(policy: Policy) -> str:
+    """The steps when a unit that was good is not any more: no deadline ends that."""
+    rest = f"{policy.id} --reason TEXT"
+    return (
+        f"fix the cause; or run `lehr rollout promote {rest}`, or `lehr rollout restart {rest}`, which begins"
+        " again with the newest content"
+    )
 
 
 def _in_brackets(reasons: Iterable[str]) -> str:

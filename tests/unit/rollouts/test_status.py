@@ -255,3 +255,5 @@ def test_a_validated_unit_that_is_not_good_any_more_is_waited_for_with_the_cause
     waiting = member("a", has=NEW, good=None, why="Waiting ApprovalNeeded: this push destroys data")
     found = status(*BEGUN, *GOOD, members=(waiting, member("b"), member("c")))
     assert found.waits_for == "a to be good again (Waiting ApprovalNeeded: this push destroys data)"
+    assert "lehr rollout promote waves" in found.unblock
+    assert "lehr rollout restart waves" in found.unblock

@@ -88,6 +88,15 @@ def _contradicts_earlier_content(status: RolloutStatus) -> bool:
     return Reason.CAPACITY_ORDER in status.waits_for
 
 
+def _reads_what_is_gone(harness: RandomHarness, status: RolloutStatus) -> bool:
+    """Whether a unit lacks an output that newer content does not read, and that nothing makes any more.
+
+    A person ends that: a unit that was good has no deadline.
+    """
+    lacks = Reason.OUTPUT_UNKNOWN in status.waits_for and status.unblock != ""
+    return lacks and _is_of_earlier_content(harness, status)
+
+
 def _is_of_earlier_content(harness: RandomHarness, status: RolloutStatus) -> bool:
     newest = harness.witness.newest
     return newest is not None and status.rollout != "" and status.target < newest.header.sequence
@@ -183,7 +192,9 @@ async def _wait(harness: RandomHarness, policy: AssetId) -> None:
         if status.state in _BY_PEOPLE or (done and harness.process.enforcer.at_rest):
             return
     status = status_of(harness, policy)
-    if status is not None and status.state is RolloutState.RUNNING:
+    if status is None or _reads_what_is_gone(harness, status):
+        return
+    if status.state is RolloutState.RUNNING:
         harness.witness.broken("I7", f"a rollout of {policy} does not end: {status.waits_for}")
 
 
