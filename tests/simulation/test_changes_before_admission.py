@@ -6,10 +6,13 @@ import asyncio
 from pathlib import Path
 
 from lehr.model.addons import DEPENDS_ON, DependsOn
-from lehr.model.asset import Asset
+from lehr.model.asset import Asset, AssetId, make_asset
 from lehr.model.control import ControlKind
 from lehr.model.decision import Verdict
+from lehr.model.governance import ROLLOUT_POLICY
 from lehr.model.reason import Reason
+from lehr.model.selector import parse_selector
+from lehr.rollouts.policy import RolloutPolicy
 from lehr.sdk.check import CheckPlugin, CheckReader, CheckRequest
 from lehr.sdk.plugin import Traits
 from lehr.testing.virtual import VirtualClock
@@ -84,5 +87,24 @@ def test_a_hold_of_what_an_indirect_dependency_reads_may_end_during_the_checks(t
         await clock.sleep(300)
         assert world.values["balancer"] == "1+2"
         assert world.order.index("balancer") < world.order.index("app")
+
+    play(tmp_path, scenario, traits=LONG, more_checks=(slow,))
+
+
+def test_a_push_of_what_an_asset_reads_may_end_during_the_checks(tmp_path: Path) -> None:
+    """Seed 20096 with a rollout policy: without a release, the asset that is read keeps what was applied."""
+    slow = Slow()
+
+    async def scenario(plane: Plane, world: World, clock: VirtualClock) -> None:
+        policy = make_asset(AssetId("policy"), ROLLOUT_POLICY, RolloutPolicy(parse_selector("id=db")), {})
+        await plane.publish(thing("db", "1"))
+        await plane.settle()
+        slow.about, world.seconds = "app", 8.0
+        await plane.publish(thing("db", "2"))
+        await clock.sleep(1)
+        await plane.publish(thing("app", "1", reads=["db"]), thing("db", "2"), policy)
+        await clock.sleep(120)
+        assert world.values == {"app": "1+2", "db": "2"}
+        assert ("app", "1+1") not in world.pushes
 
     play(tmp_path, scenario, traits=LONG, more_checks=(slow,))

@@ -22,6 +22,7 @@ SEEDS = {
     6350: "a removed dependency that was coming back was compared as removed",
     8738: "the judge counted pushes of two contents as repairs of one",
     9265: "a push stopped for content that it was already pushing",
+    20096: "an asset was pushed with what another had before its push, which had ended meanwhile",
     20440: "the judge expected a unit to be good whose content reads an output that nothing makes any more",
     8611: "the judge did not look at units when a policy came back",
 }

@@ -100,7 +100,7 @@ class RecordingReader:
 
     @property
     def reads(self) -> dict[AssetId, Digest | None]:
-        return {id: asset.digest if asset else None for id, asset in self._assets.items()}
+        return {id: _digest(asset) for id, asset in self._assets.items()}
 
     @property
     def elsewhere(self) -> tuple[tuple[AssetId, int], ...]:
@@ -157,11 +157,16 @@ class RecordingReader:
             raise
 
     def _look(self, id: AssetId) -> Asset | None:
-        sequence = self._sequence if self._sequence_of is None else self._sequence_of(id)
-        asset = self._intent.asset(AssetKey(self._partition, id), sequence)
+        asset, sequence = self._now(id)
         if sequence != self._sequence:
             self._elsewhere[id] = sequence
-        return None if asset is not None and self._removed(asset) else asset
+        return asset
+
+    def _now(self, id: AssetId) -> tuple[Asset | None, int]:
+        """The asset as it reads now, and the incarnation that has it so."""
+        sequence = self._sequence if self._sequence_of is None else self._sequence_of(id)
+        asset = self._intent.asset(AssetKey(self._partition, id), sequence)
+        return None if asset is not None and self._removed(asset) else asset, sequence
 
     async def fetch_missed(self) -> None:
         """Read the assets that were missed.
@@ -188,8 +193,7 @@ class RecordingReader:
         Raises:
             NeedError: it is not in memory.
         """
-        asset = self._assets[id] if id in self._assets else self._found(id)
-        return None if asset is None else asset.digest
+        return _digest(self._assets[id] if id in self._assets else self._found(id))
 
     def payload(self, id: AssetId, kind: type[T]) -> T:
         asset = self._present(id)
@@ -220,8 +224,19 @@ class RecordingReader:
 
     @property
     def out_of_date(self) -> bool:
-        """As `OutputReads.out_of_date`."""
-        return self.outputs is not None and self.outputs.out_of_date
+        """Whether an output whose change wakes has changed since it was read."""
+        return self.outputs is not None and bool(self.outputs.changed)
+
+    def changed(self, reader: AssetId) -> list[AssetId]:
+        """Assets other than `reader` whose content or outputs are not as they were read.
+
+        Raises:
+            NeedError: one of them is not in memory.
+        """
+        changed = [id for id in self.others(reader) if _digest(self._assets[id]) != _digest(self._now(id)[0])]
+        if self.outputs is not None:
+            changed += (id for id, _path in self.outputs.changed)
+        return list(dict.fromkeys(changed))
 
     def recall(self, places: Iterable[OutputPath]) -> None:
         """Read these outputs where they are there."""
@@ -238,6 +253,10 @@ class RecordingReader:
                 fix="correct the reference in intent",
             )
         return asset
+
+
+def _digest(asset: Asset | None) -> Digest | None:
+    return None if asset is None else asset.digest
 
 
 def content_digest(

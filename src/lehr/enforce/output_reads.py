@@ -84,9 +84,9 @@ class OutputReads:
         return tuple(place for place in self._digests if place in self.awaited or self._is_stable(place))
 
     @property
-    def out_of_date(self) -> bool:
-        """Whether one of these has changed since it was read."""
-        return any(self._now(place) != self._digests[place] for place in self.waking)
+    def changed(self) -> list[OutputPath]:
+        """Those of `waking` that have changed since they were read."""
+        return [place for place in self.waking if self._now(place) != self._digests[place]]
 
     def _is_stable(self, place: OutputPath) -> bool:
         id, path = place

@@ -58,9 +58,6 @@ class Pushes:
     async def admit(self, slot: Slot, effect: AskAdmission) -> Admitted | NotAdmitted | Deferred:
         """Ask for a place, the retry budget, claims and admission. An admitted push has to be started."""
         lane = slot.lane
-        if slot.compared is not None and slot.compared.out_of_date:
-            why = "an output that it reads has changed since it was compared"
-            return NotAdmitted(Refused(Reason.OUTPUT_CHANGED, why))
         if self._wakeups.stopping:
             return NotAdmitted(Refused(Reason.STOPPING, "the control plane is stopping; no new push starts"))
         has_place = await lane.take_place(slot)
@@ -75,7 +72,11 @@ class Pushes:
             return Deferred(Reason.RETRY_BUDGET, "the retry budget of this plugin's pushes is used up", wait)
         slot.become(ADMITTING)
         try:
-            refusal = await self._claims.take(slot) or await self._neighbours.needed_again(effect.admit)
+            refusal = (
+                await self._claims.take(slot)
+                or await self._neighbours.needed_again(effect.admit)
+                or await self._reads_changed(slot)  # last: nothing may happen between it and the request
+            )
             if refusal is None:
                 [refused] = await self._committer.ask(effect.admit)
                 refusal = None if refused is None else PushRefusal(refused)
@@ -86,6 +87,20 @@ class Pushes:
         self.refused(slot)
         self._wakeups.listen(slot, refusal.wait_for)
         return NotAdmitted(refusal.refused, refusal.wait_for)
+
+    async def _reads_changed(self, slot: Slot) -> PushRefusal | None:
+        """Why a push must not begin: an asset that its plugin read for the comparison has changed since.
+
+        Invariant: I1. Admission itself sees neither outputs nor which content was applied last.
+
+        Raises:
+            LehrError: it cannot be looked up.
+        """
+        read, id = slot.compared, slot.key.id
+        if read is None or not (changed := await self._lookups.run(partial(read.changed, id))):
+            return None
+        why = f"{', '.join(changed)} changed after it was read to compare {id}"
+        return PushRefusal(Refused(Reason.READS_CHANGED, why))
 
     def refused(self, slot: Slot) -> None:
         """The push was not admitted: free its place for another one."""

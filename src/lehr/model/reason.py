@@ -185,11 +185,6 @@ class Reason(enum.StrEnum):
         "Lehr does not know yet how a push ended, and starts no other until it does.",
         "Make production reachable for the plugin; `lehr why ASSET` names what is missing.",
     )
-    OUTPUT_CHANGED = (
-        "OutputChanged",
-        "An output that the asset reads changed while the push was being admitted.",
-        "Nothing: Lehr checks again automatically.",
-    )
     OUTPUT_UNKNOWN = (
         "OutputUnknown",
         "The asset needs an output of another asset, and production does not have it yet.",
@@ -248,6 +243,11 @@ class Reason(enum.StrEnum):
         "RateLimited",
         "As many pushes as the rate limit allows have started recently.",
         "Wait, or raise the limit.",
+    )
+    READS_CHANGED = (
+        "ReadsChanged",
+        "Another asset that this one reads, or an output of it, changed while the push was being admitted.",
+        "Nothing: Lehr checks again automatically.",
     )
     RECOVERING = (
         "Recovering",

@@ -243,6 +243,34 @@ def test_what_was_read_once_stays_the_same_for_the_reader_and_for_the_push_after
     assert outputs.reader().output(B.id, "id") == 2
 
 
+def test_other_assets_and_outputs_that_are_not_as_they_were_read_have_changed() -> None:
+    at, removed, outputs = 1, False, Outputs(id=1, load=1)
+    read = RecordingReader(
+        FixedIntent(A, B, ODD),
+        registry(),
+        PARTITION,
+        1,
+        lambda asset: removed,
+        lambda id: at,
+        lambda asset: Observed(NAMES, outputs.values),
+    )
+    read.know(A)
+    read.asset(ODD.id)
+    read.output(B.id, "id")
+    read.output(B.id, "load")
+    elsewhere = read.elsewhere
+    assert read.changed(A.id) == []
+    outputs.values = {"id": 1, "load": 2}
+    assert read.changed(A.id) == []
+    outputs.values = {"id": 2, "load": 2}
+    assert read.changed(A.id) == [B.id]
+    at = 2
+    assert read.changed(A.id) == [ODD.id, B.id]
+    outputs.values, at, removed = {"id": 1}, 1, True
+    assert read.changed(A.id) == [ODD.id]
+    assert (read.elsewhere, read.reads[ODD.id]) == (elsewhere, ODD.digest), "to look is not to read"
+
+
 class LateIntent(FixedIntent):
     """Everything has to be fetched first."""
 
