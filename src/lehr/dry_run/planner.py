@@ -347,8 +347,10 @@ class Planner:
             self._viewer.entered(slot)
             match effects[-1]:
                 case RunDiff(target=target):
+                    assert slot.state.turn is not None
+                    known = slot.state.turn.view.known(target)
                     event, read = await self._neighbours.compare(
-                        slot.lane, target, self._as_of(slot), routine=True
+                        slot.lane, target, self._as_of(slot), known=known, routine=True
                     )
                     if isinstance(event, DiffFailed) and event.awaits:
                         self._missing[slot.key.id] = read

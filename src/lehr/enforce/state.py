@@ -90,6 +90,10 @@ class View(msgspec.Struct, frozen=True):
         key, content, goal = self.key, self.pinning.content, self.stage.goal
         return Target(key.partition, key.id, self.asset.type, content, goal, restart=self.restart(goal))
 
+    def known(self, target: Target) -> Asset | None:
+        """The asset of `target`, if it is the one that this turn has; a push under way may be of another."""
+        return self.asset if target.incarnation == self.pinning.content else None
+
     def restart(self, goal: Goal) -> str:
         """The restart that production must have had to be at `goal`."""
         return self.pinning.restart if goal is Goal.PRESENT else ""

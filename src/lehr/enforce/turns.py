@@ -332,14 +332,12 @@ class Turns:
 
     async def _diff(self, slot: Slot, target: Target) -> Diffed | DiffFailed:
         # A push is verified with the outputs that it has read; later ones need another push.
-        turn = slot.state.turn
-        assert turn is not None
-        view = turn.view
+        assert slot.state.turn is not None
         event, read = await self._neighbours.compare(
             slot.lane,
             target,
             self._as_of(slot),
-            known=view.asset if target.incarnation == view.pinning.content else None,
+            known=slot.state.turn.view.known(target),
             routine=slot.may_share_a_call,
             like=slot.compared,
         )
