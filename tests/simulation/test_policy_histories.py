@@ -24,6 +24,7 @@ SEEDS = {
     9265: "a push stopped for content that it was already pushing",
     20096: "an asset was pushed with what another had before its push, which had ended meanwhile",
     20440: "the judge expected a unit to be good whose content reads an output that nothing makes any more",
+    22368: "the judge held an asset to its stall although it had other content in between",
     8611: "the judge did not look at units when a policy came back",
 }
 

@@ -103,7 +103,9 @@ class RetryJudge:
 
     def _stalls(self, decision: Decision) -> None:
         condition, content = decision.condition, decision.evidence.get("content_digest")
-        if condition.status.settled:
+        stalled = self._stalled.get(decision.asset)
+        # Content that stalled may be pushed again once the asset had its turn with other content.
+        if condition.status.settled or (stalled is not None and content not in (None, stalled[1])):
             self._stalled.pop(decision.asset, None)
         if decision.asset in self._excused:
             self._excused.discard(decision.asset)  # The retry that was asked for during its push comes next.
