@@ -29,15 +29,13 @@ from lehr.model.writes import (
 from lehr.testing.sim.applied_content import AppliedContent
 from lehr.testing.sim.order_judge import OrderJudge
 from lehr.testing.sim.production import Production
-from lehr.testing.sim.remembered_looks import RememberedLooks
+from lehr.testing.sim.remembered_looks import REMEMBERED_SECONDS, RememberedLooks
 from lehr.testing.sim.retry_judge import RetryJudge
 from lehr.testing.sim.turndown_judge import TurndownJudge
 from lehr.testing.sim.wanted_content import WantedContent
 from lehr.testing.sim.witness import Witness
 
 _ROUNDING = 0.01
-_REMEMBERED = 30.0
-"""Seconds for which every look is remembered."""
 
 _CHANGES = (Publish, SetControl, LiftControl)
 """Writes after which a failed push may be tried again immediately."""
@@ -128,7 +126,8 @@ class LivenessChecker:
     def _recorded(self, decision: Decision) -> None:
         self.retries.recorded(decision)
         age = self._clock.now() - decision.at  # it is written late while the store is out of order
-        if decision.condition.status is Status.CONVERGED and not self._witness.jumped and age < _REMEMBERED:
+        converged = decision.condition.status is Status.CONVERGED
+        if converged and not self._witness.jumped and age < REMEMBERED_SECONDS:
             since = self._clock.monotonic() - age - _ROUNDING
             looks = self._looks.at(decision.asset, decision.content, decision.goal)
             if not any(look.at >= since and look.diff.empty for look in looks):

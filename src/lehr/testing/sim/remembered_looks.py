@@ -14,6 +14,12 @@ Place = tuple[str, int, str]
 """An asset, the incarnation that it was compared with, and the goal."""
 
 
+REMEMBERED_SECONDS = 30.0
+"""All looks of so many seconds are known."""
+
+_FEWEST = 16
+
+
 class Look(msgspec.Struct, frozen=True):
     """The answer to one look, and when it came by a clock that does not jump."""
 
@@ -32,7 +38,10 @@ class RememberedLooks:
     def remember(self, target: Target, diff: Diff) -> None:
         """A look for `target` has found this."""
         place = (target.id, target.incarnation, str(target.goal))
-        self._looks.setdefault(place, deque(maxlen=16)).append(Look(self._clock.monotonic(), diff))
+        looks, now = self._looks.setdefault(place, deque()), self._clock.monotonic()
+        looks.append(Look(now, diff))
+        while len(looks) > _FEWEST and looks[0].at < now - REMEMBERED_SECONDS:
+            looks.popleft()
         if diff.empty:
             self._matched.add(place)
 
