@@ -73,6 +73,7 @@ def commanded(
             f"the rollout of {policy} has updated nothing yet",
             code="CTL144",
             why="only what has the new content can be promoted",
+            fix=f"to try again after a failure, run `lehr rollout restart {policy} --reason TEXT`",
         )
     fact = Commanded(action, actor, reason)
     return Evidence(partition=partition, policy=policy, rollout=rollout.id, at=now, fact=fact)

@@ -362,7 +362,7 @@ def _waiting(policy: Policy, running: Rollout, units: Sequence[UnitStatus], step
     if step.hold and step.opens_in is not None:
         return step.hold, ""
     if step.hold:
-        return f"a person: {step.hold}", _unhold(policy, step)
+        return f"a person: {step.hold}", _unhold(policy, running, step)
     return _next(policy, running, units, step)
 
 
@@ -377,11 +377,13 @@ def _first(step: Step) -> str:
     return _BASELINES if baselines else ""
 
 
-def _unhold(policy: Policy, step: Step) -> str:
+def _unhold(policy: Policy, running: Rollout, step: Step) -> str:
     """The steps that end a hold."""
     rest = f"{policy.id} --reason TEXT"
     if step.selection is not None and step.selection.hold and not step.selection.overdue:
         return f"correct the policy, or what holds its units; or run `lehr rollout abort {rest}`"
+    if not running.watched:  # the release to what has failed was withdrawn, and nothing can be promoted
+        return f"fix the cause, then run `lehr rollout restart {rest}`; or commit other content"
     steps = (f"`lehr rollout promote {rest}`", f"`lehr rollout rollback {rest}`")
     return f"fix the cause or commit other content; or run {' or '.join(steps)}"
 

@@ -20,6 +20,7 @@ from lehr.model.evidence import (
     Updated,
     Validated,
     WentBack,
+    Withdrawn,
 )
 from lehr.model.selector import Selector
 from lehr.rollouts import TargetSelection, Wave
@@ -154,6 +155,16 @@ def test_a_failure_that_holds_waits_for_a_person() -> None:
     assert found.wave == 1
     assert "it is broken" in found.waits_for
     assert "lehr rollout promote waves" in found.unblock
+
+
+def test_a_failure_whose_release_was_withdrawn_is_tried_again_by_a_restart() -> None:
+    """Nothing has the content, so there is nothing to promote or to roll back."""
+    policy = RolloutPolicy(select=Selector(all=True), target_selection=WAVES, on_failure="hold")
+    facts = (*BEGUN, Failed("a", "it is broken"), Withdrawn(("a",)))
+    found = status(*facts, members=(member("a"), member("b")), policy=policy)
+    assert found.state is RolloutState.HOLDING
+    assert "lehr rollout restart waves" in found.unblock
+    assert "promote" not in found.unblock
 
 
 def test_what_is_late_waits_for_a_person() -> None:

@@ -57,8 +57,7 @@ async def come_to_an_end(harness: RandomHarness, policy: AssetId) -> None:
         await _command(harness, CommandRollout(action=action, policy=policy, reason="it is repaired"))
     await _wait(harness, policy)
     status = status_of(harness, policy)
-    if status is not None and status.state in _BY_PEOPLE and _is_of_earlier_content(harness, status):
-        # It may be about content with an order that holds it, which newer content has not.
+    if status is not None and status.state in _BY_PEOPLE and _begins_again(harness, status):
         restart = CommandRollout(action=RolloutCommand.RESTART, policy=policy, reason="it is repaired")
         await _command(harness, restart)
         await _wait(harness, policy)
@@ -86,6 +85,14 @@ def _contradicts_earlier_content(status: RolloutStatus) -> bool:
     Only another order of waves would end that, and the policy is left as it is.
     """
     return Reason.CAPACITY_ORDER in status.waits_for
+
+
+def _begins_again(harness: RandomHarness, status: RolloutStatus) -> bool:
+    """Whether a person restarts a rollout: it may be held by an order that newer content has not.
+
+    Or a unit failed before any push of its new content began, and promoting that changes nothing.
+    """
+    return _is_of_earlier_content(harness, status) or "lehr rollout restart" in status.unblock
 
 
 def _reads_what_is_gone(harness: RandomHarness, status: RolloutStatus) -> bool:
