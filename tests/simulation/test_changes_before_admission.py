@@ -6,17 +6,19 @@ import asyncio
 from pathlib import Path
 
 from lehr.model.addons import DEPENDS_ON, DependsOn
-from lehr.model.asset import Asset, AssetId, make_asset
+from lehr.model.asset import Asset, AssetId, AssetKey, make_asset
 from lehr.model.control import ControlKind
 from lehr.model.decision import Verdict
 from lehr.model.governance import ROLLOUT_POLICY
 from lehr.model.reason import Reason
+from lehr.model.release import Release, ReleaseBasis, ReleaseKind
 from lehr.model.selector import parse_selector
+from lehr.model.writes import WriteReleases
 from lehr.rollouts.policy import RolloutPolicy
 from lehr.sdk.check import CheckPlugin, CheckReader, CheckRequest
 from lehr.sdk.plugin import Traits
 from lehr.testing.virtual import VirtualClock
-from lehr.testing.world import thing
+from lehr.testing.world import PARTITION, thing
 from tests.simulation.playing import control, play, turned_down
 from tests.world import Plane, World, WorldPlugin
 
@@ -108,3 +110,53 @@ def test_a_push_of_what_an_asset_reads_may_end_during_the_checks(tmp_path: Path)
         assert ("app", "1+1") not in world.pushes
 
     play(tmp_path, scenario, traits=LONG, more_checks=(slow,))
+
+
+async def release(plane: Plane, clock: VirtualClock, **targets: int) -> None:
+    """Release assets to what they are in these incarnations."""
+    newest = plane.store.intent.newest(PARTITION)
+    version, _ = plane.store.records.released(PARTITION)
+    assert newest is not None
+    at = clock.now()
+    found = tuple(
+        Release(
+            id=f"{version:03}-{id}",
+            partition=PARTITION,
+            asset=AssetId(id),
+            target=target,
+            kind=ReleaseKind.FORWARD,
+            basis=ReleaseBasis(newest.governance),
+            at=at,
+        )
+        for id, target in targets.items()
+    )
+    [refused] = await plane.committer.ask(WriteReleases(PARTITION, version, newest.governance, at, found))
+    assert refused is None
+    await plane.enforcer.releases_changed()
+
+
+def test_a_dependency_may_be_released_again_before_it_is_looked_at(tmp_path: Path) -> None:
+    """Seed 24275 with a rollout policy: it had settled before it was looked at under its former release."""
+
+    async def scenario(plane: Plane, world: World, clock: VirtualClock) -> None:
+        def assets(value: str) -> list[Asset]:
+            return [thing("app", value, {DEPENDS_ON: DependsOn(["api"])}), thing("api", value)]
+
+        await plane.publish(*assets("1"))
+        await plane.settle()
+        await release(plane, clock, app=1, api=1)
+        await plane.publish(*assets("2"))
+        await release(plane, clock, api=2)
+        await plane.settle()
+        await plane.control(control(ControlKind.FREEZE, "api", clock))
+        await release(plane, clock, api=1)
+        await clock.sleep(5)
+        assert world.values == {"app": "1", "api": "2"}
+        world.looking["app"], world.values["app"] = 10.0, "3"
+        await plane.plugin.hints.put(AssetKey(PARTITION, AssetId("app")))
+        await clock.sleep(5)
+        await release(plane, clock, api=2)
+        await clock.sleep(60)
+        assert world.values == {"app": "1", "api": "2"}
+
+    play(tmp_path, scenario, traits=LONG)

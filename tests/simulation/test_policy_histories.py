@@ -25,6 +25,7 @@ SEEDS = {
     20096: "an asset was pushed with what another had before its push, which had ended meanwhile",
     20440: "the judge expected a unit to be good whose content reads an output that nothing makes any more",
     22368: "the judge held an asset to its stall although it had other content in between",
+    24275: "a dependency settled under another release before a turn from before that release looked at it",
     8611: "the judge did not look at units when a policy came back",
 }
 

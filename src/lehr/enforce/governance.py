@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
@@ -57,6 +57,14 @@ class Governance(msgspec.Struct, frozen=True):
         governed = bool(self.policies.items) and self.policies.of(asset) is not None
         released = self.releases.of(asset.id, governed)
         return Holds(controls, released) if controls or released is not None else NO_HOLDS
+
+    def holds_otherwise(self, before: Governance, ids: Iterable[AssetId], now: float) -> bool:
+        """Whether other controls may select one of these assets, or another release counts, than before."""
+        return any(
+            self.releases.of(id) != before.releases.of(id)
+            or self.controls.over(id, now) != before.controls.over(id, now)
+            for id in ids
+        )
 
     def selectors_changed_from(self, before: Governance) -> list[Selector]:
         """The selectors of the controls that only one of the two has."""

@@ -380,12 +380,17 @@ class Turns:
         metrics = self._runtime.metrics
         reader = TurnCheckReader(view, slot.governance, self._neighbours, listen, recheck, metrics)
         verdicts = await ask_all(self._checks, view, effect.diff, effect.purpose, reader)
+        others = tuple(dict.fromkeys((*reader.others, *self._read_by(slot))))
+        now, then = self.governance, slot.governance
+        if now is not None and now is not then and now.holds_otherwise(then, others, view.now):
+            # An asset that was looked at under its former release may have settled before this one listened.
+            self._wakeups.wake_slot(slot, "pins or releases of what it looked at have changed", urgent=True)
         return Checked(
             verdicts,
             self._runtime.chance.identifier(view.now),
             tuple(reader.looked_at.items()),
             cycle(self._wakeups.slots, slot, waits_for(verdicts)),
-            tuple(dict.fromkeys((*reader.others, *self._read_by(slot)))),
+            others,
         )
 
     def _read_by(self, slot: Slot) -> tuple[AssetId, ...]:
