@@ -412,7 +412,7 @@ def _next(policy: Policy, running: Rollout, units: Sequence[UnitStatus], step: S
 
 
 def _despite_bad(policy: Policy) -> str:
-    """The steps when a unit that was good is not any more: no deadline ends that."""
+    """The steps while a unit that was good is not known to be: no deadline ends that wait."""
     rest = f"{policy.id} --reason TEXT"
     return (
         f"fix the cause; or run `lehr rollout promote {rest}`, or `lehr rollout restart {rest}`, which begins"

@@ -96,12 +96,13 @@ def _begins_again(harness: RandomHarness, status: RolloutStatus) -> bool:
 
 
 def _reads_what_is_gone(harness: RandomHarness, status: RolloutStatus) -> bool:
-    """Whether a unit lacks an output that newer content does not read, and that nothing makes any more.
+    """Whether a unit lacks an output of an asset that intent no longer has, so that nothing makes it.
 
     A person ends that: a unit that was good has no deadline.
     """
-    lacks = Reason.OUTPUT_UNKNOWN in status.waits_for and status.unblock != ""
-    return lacks and _is_of_earlier_content(harness, status)
+    awaited = {id for decision in harness.witness.decisions.values() for id in decision.awaits}
+    gone = bool(awaited - harness.witness.assets().keys())
+    return gone and Reason.OUTPUT_UNKNOWN in status.waits_for and status.unblock != ""
 
 
 def _is_of_earlier_content(harness: RandomHarness, status: RolloutStatus) -> bool:
