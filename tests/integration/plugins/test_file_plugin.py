@@ -635,6 +635,26 @@ def test_a_link_that_changes_during_a_push_leads_nowhere_else(
     assert os.listdir(tmp_path / "production") == ["lock"]
 
 
+@pytest.mark.parametrize("change", [-1000, -1, 0, 1, 1000])
+def test_a_file_is_read_whole_though_its_size_changes_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: int
+) -> None:
+    before, after = b"x" * 5000, b"y" * (5000 + change)
+    path = tmp_path / "file"
+    path.write_bytes(before)
+    status = os.fstat
+
+    def look_and_change(descriptor: int) -> os.stat_result:
+        found = status(descriptor)
+        path.write_bytes(after)
+        return found
+
+    monkeypatch.setattr(os, "fstat", look_and_change)
+    found = disk.look(str(path))
+    assert found is not None
+    assert found.data == after
+
+
 def test_a_file_that_is_slow_to_read_delays_no_other_of_its_batch(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

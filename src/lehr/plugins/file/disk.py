@@ -302,8 +302,11 @@ def remove_leftover(temporary: str) -> None:
 
 
 def _read(descriptor: int, size: int) -> bytes:
-    """The first `MOST_READ` bytes of a file that had `size` bytes a moment ago."""
-    data = os.read(descriptor, MOST_READ)
+    """The first `MOST_READ` bytes of a file that had `size` bytes a moment ago.
+
+    It asks for little more than that: a buffer of `MOST_READ` costs four times as much as a small file.
+    """
+    data = os.read(descriptor, min(size + 1, MOST_READ))
     while len(data) not in (size, MOST_READ) and (more := os.read(descriptor, MOST_READ - len(data))):
         data += more
     return data
