@@ -10,6 +10,7 @@ from lehr.base.log import Log
 from lehr.model.addons import is_turned_down
 from lehr.model.asset import Asset, AssetId, AssetKey, Partition
 from lehr.model.incarnation import AssetChange
+from lehr.model.operation import LedgerEntry
 from lehr.model.types import Registry
 from lehr.publish.claims import Claimed, conflicts_of
 from lehr.sdk.claims import Claims, Conflict
@@ -17,18 +18,13 @@ from lehr.sdk.store import Store
 
 log = Log()
 
-_AT_ONCE = 1000
-"""Approximate number of assets checked in one pass."""
-
 
 class Moved:
     """Releases what an asset no longer claims, once its newest content was applied.
 
     Until then production holds the former claims, by the ledger or by a running push: the new incarnation has
-    not been pushed yet, or a pin holds the former content.
-
-    A new process does not know what a former one had not released yet. It checks all assets, most recently
-    applied first, a share in each pass.
+    not been pushed yet, or a pin holds the former content. The register knows which assets may hold any, so
+    a new process finds what a former one had not released.
     """
 
     def __init__(
@@ -39,26 +35,22 @@ class Moved:
         self._store = store
         self._registry = registry
         self._blocking = blocking
-        self._waiting: dict[AssetId, None] = {}
-        self._new: list[AssetId] = []
-        self._from_before: list[AssetId] | None = None
+        self._new: dict[AssetId, None] = {}
         self._trouble = ""
 
     def note(self, changes: Iterable[AssetChange]) -> None:
-        """Note that these were published: their former claims are released later.
+        """Note that these were published.
 
         An asset that returns is claimed again: its earlier claims may have been released since.
         """
-        for change in changes:
-            if change.before is None:
-                self._new.append(change.id)
-            elif self._registry.claims(change.before):
-                self._waiting[change.id] = None
+        self._new |= {change.id: None for change in changes if change.before is None}
 
     async def settle(self) -> None:
         """Release what can be released by now. Failures are retried in the next pass."""
         try:
-            await self._settle(await self._blocking.run(self._applied))
+            moved = await self._claims.moved(self._partition)
+            if moved or self._new:
+                await self._settle(await self._blocking.run(self._applied, moved))
             self._trouble = ""
         except LehrError as error:
             if str(error) != self._trouble:
@@ -83,31 +75,23 @@ class Moved:
             if await self._claims.take(self._partition, free, only=True):
                 return
         for id in applied.keys() - kept:
-            self._waiting.pop(id, None)
+            self._new.pop(id, None)
 
-    def _applied(self) -> Claimed:
+    def _applied(self, moved: Iterable[AssetId]) -> Claimed:
         """Claims of the assets of which production holds nothing else."""
-        if self._from_before is None:
-            entries = [(entry.at, entry.asset) for entry in self._store.records.ledgers(self._partition)]
-            self._from_before = [asset for _at, asset in sorted(entries)]
-        for _ in range(min(_AT_ONCE, len(self._from_before))):
-            self._waiting[self._from_before.pop()] = None
-        new, self._new = self._new, []
-        came_back = (
-            id for id in new if self._store.records.ledger(AssetKey(self._partition, id)) is not None
-        )
-        self._waiting |= dict.fromkeys(came_back)
-        if not self._waiting:
-            return {}
         found: dict[AssetId, Sequence[str]] = {}
-        for id in list(self._waiting):
+        for id in sorted({*moved, *self._new}):
             try:
+                entry = self._store.records.ledger(AssetKey(self._partition, id))
+                if entry is None:
+                    self._new.pop(id, None)  # its first push claims
+                    continue
                 if self._under_way(id):
                     continue
                 claims = self._staying(id)
                 if claims is None:
-                    del self._waiting[id]  # released once it is out of production
-                elif self._in_production(id, claims):
+                    self._new.pop(id, None)  # released once it is out of production
+                elif self._holds_only(entry, claims):
                     found[id] = claims
             except LehrError:
                 continue  # its own turn reports what is unreadable
@@ -127,13 +111,9 @@ class Moved:
         key = AssetKey(self._partition, id)
         return None if newest is None else self._store.intent.asset(key, newest.sequence)
 
-    def _in_production(self, id: AssetId, claims: Sequence[str]) -> bool:
-        """Whether production holds only what is in `claims` for an asset."""
-        key = AssetKey(self._partition, id)
-        entry = self._store.records.ledger(key)
-        if entry is None:
-            return False
-        asset = self._store.intent.asset(key, entry.content)
+    def _holds_only(self, entry: LedgerEntry, claims: Sequence[str]) -> bool:
+        """Whether production holds nothing of an asset but `claims`."""
+        asset = self._store.intent.asset(AssetKey(self._partition, entry.asset), entry.content)
         return asset is None or set(self._registry.claims(asset)) <= set(claims)
 
     def _newest(self, ids: Iterable[AssetId]) -> Mapping[AssetId, Sequence[str]]:

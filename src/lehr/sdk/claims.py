@@ -104,6 +104,10 @@ class Claims(Protocol):
         """The assets of a partition that hold anything."""
         ...
 
+    async def moved(self, partition: Partition) -> Collection[AssetId]:
+        """The assets of a partition that may hold more than they took last."""
+        ...
+
     async def release(self, partition: Partition, assets: Collection[AssetId]) -> None:
         """Release everything that `assets` hold."""
         ...

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import os
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol, TypeVar
 
@@ -73,7 +73,7 @@ class Register(Protocol):
         ...
 
     def holding(self, owner: Owner, names: Mapping[AssetId, Collection[str]]) -> set[AssetId]:
-        """The assets that hold all of their `names`."""
+        """The assets that hold their `names` and nothing else."""
         ...
 
     def take(
@@ -100,6 +100,10 @@ class Register(Protocol):
         """The assets of `owner` that hold anything."""
         ...
 
+    def moved(self, owner: Owner) -> set[AssetId]:
+        """The assets of `owner` that may hold more than they took last."""
+        ...
+
     def release(self, owner: Owner, names: Mapping[AssetId, Collection[str] | None]) -> None:
         """Release names of these assets: `names`, or all (None)."""
         ...
@@ -119,10 +123,12 @@ def refused(
     }
 
 
-def holding(holders: Mapping[str, Holder], names: Mapping[AssetId, Collection[str]]) -> set[AssetId]:
-    """As `Register.holding`, where these are the holders."""
-    ours = {name: holder.asset for name, holder in holders.items() if holder.ours}
-    return {id for id, claimed in names.items() if all(ours.get(name) == id for name in claimed)}
+def holding(rows: Iterable[tuple[str, str]], names: Mapping[AssetId, Collection[str]]) -> set[AssetId]:
+    """As `Register.holding`, where `rows` are all names that these assets hold: (asset, name)."""
+    held: dict[str, set[str]] = {}
+    for asset, name in rows:
+        held.setdefault(asset, set()).add(name)
+    return {id for id, claimed in names.items() if held.get(id, set()) == set(claimed)}
 
 
 def real_name(claim: str, base: Path, realpath: Callable[[str], str] = os.path.realpath) -> str:
@@ -239,7 +245,7 @@ class HostClaims:
         await self._take(self._owner(partition), await self._resolved(claims), only=False, free=True)
 
     async def _hold(self, owner: Owner, resolved: Resolved) -> bool:
-        """Whether the assets hold all of it, as nearly every asset does before a push."""
+        """Whether the assets hold just that, as nearly every asset does before a push."""
         asking = self._holding.get(owner.partition)
         if asking is None:
             asking = Gathered(lambda asked: self._all_hold(owner, asked))
@@ -263,6 +269,9 @@ class HostClaims:
 
     async def assets(self, partition: Partition) -> Collection[AssetId]:
         return await _in_time(self._blocking.run(self._register.assets, self._owner(partition)))
+
+    async def moved(self, partition: Partition) -> Collection[AssetId]:
+        return await _in_time(self._blocking.run(self._register.moved, self._owner(partition)))
 
     async def release(self, partition: Partition, assets: Collection[AssetId]) -> None:
         names = dict.fromkeys(assets)

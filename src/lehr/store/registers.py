@@ -58,6 +58,9 @@ class Registers:
     def assets(self, owner: Owner) -> set[AssetId]:
         return {id for register in self._registers for id in register.assets(owner)}
 
+    def moved(self, owner: Owner) -> set[AssetId]:
+        return {id for register in self._registers for id in register.moved(owner)}
+
     def release(self, owner: Owner, names: Mapping[AssetId, Collection[str] | None]) -> None:
         for register in self._registers:
             register.release(owner, names)

@@ -135,6 +135,9 @@ class Late:
     def assets(self, owner: Owner) -> set[AssetId]:
         return set()
 
+    def moved(self, owner: Owner) -> set[AssetId]:
+        return set()
+
     def release(self, owner: Owner, names: Mapping[AssetId, Collection[str] | None]) -> None:
         pass
 
@@ -194,7 +197,10 @@ def test_what_an_asset_claims_no_more_is_free_in_all(machine: Machine) -> None:
     file, table = machine.file("ana"), machine.table()
     one = machine.of("one", file, table)
     take(one, SHOP, {"web": ["port:1", "port:2"]})
+    take(one, SHOP, {"web": ["port:2"]}, only=False)
+    assert asyncio.run(one.moved(SHOP)) == {"web"}
     take(one, SHOP, {"web": ["port:2"]})
+    assert not asyncio.run(one.moved(SHOP))
     assert held(file) == held(table) == {"port:2": ("shop", "web")}
 
 
@@ -266,7 +272,7 @@ def test_a_role_that_may_not_use_it_is_told_what_to_grant(
         take(machine.of("other", bens), BLOG, {"x": ["port:2"]})
     assert "USAGE on schema lehr_claims" in caught.value.fix
     server.run("GRANT USAGE ON SCHEMA lehr_claims TO ben")
-    server.run("GRANT SELECT, INSERT, UPDATE, DELETE ON lehr_claims.claim TO ben")
+    server.run("GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA lehr_claims TO ben")
     assert take(machine.of("other", bens), BLOG, {"x": ["port:1"]}), (
         "it sees the others, but not their stores"
     )

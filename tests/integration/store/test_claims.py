@@ -198,6 +198,33 @@ def test_what_an_asset_claims_no_more_is_free(shared: Host) -> None:
     assert take(other, BLOG, {"y": ["port:2"]})
 
 
+def test_it_knows_which_assets_may_hold_more_than_they_took_last(shared: Host) -> None:
+    one, other = shared.of("one"), shared.of("other")
+
+    def moved() -> set[str]:
+        return set(asyncio.run(one.moved(SHOP)))
+
+    take(one, SHOP, {"web": ["port:1", "port:2"], "db": ["port:3"], "api": ["port:4"]}, only=False)
+    take(other, BLOG, {"x": ["port:9"]}, only=False)
+    assert not moved()
+    take(one, SHOP, {"web": ["port:2"]}, only=False)
+    take(one, SHOP, {"db": ["port:5"]}, only=False)
+    take(one, SHOP, {"api": ["port:4", "port:6"]}, only=False)
+    take(other, BLOG, {"x": ["port:8"]}, only=False)
+    assert moved() == {"web", "db"}
+    assert set(asyncio.run(shared.of("one").moved(SHOP))) == {"web", "db"}
+    take(one, SHOP, {"web": ["port:1"]}, only=False)
+    assert moved() == {"web", "db"}, "it still holds another"
+    take(one, SHOP, {"web": ["port:1"]})
+    assert moved() == {"db"}
+    take(one, SHOP, {"api": []}, only=False)
+    assert moved() == {"api", "db"}
+    release(one, SHOP, "api")
+    assert moved() == {"db"}
+    take(one, SHOP, {"db": ["port:3"]})
+    assert not moved()
+
+
 def test_a_transfer_within_a_partition_keeps_the_claim(shared: Host) -> None:
     one, other = shared.of("one"), shared.of("other")
     take(one, SHOP, {"a": ["port:1"], "c": ["port:2"]})

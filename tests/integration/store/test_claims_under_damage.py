@@ -43,6 +43,9 @@ class _Taken:
     def __init__(self) -> None:
         self.released: set[AssetId] = set()
 
+    async def moved(self, partition: str) -> list[AssetId]:
+        return [AssetId("a"), AssetId("b")]
+
     async def take(self, partition: str, claimed: Any, *, only: bool) -> list[Any]:
         self.released |= set(claimed) if only else set()
         return []

@@ -52,6 +52,9 @@ class Register:
     async def take_free(self, partition: Partition, claims: Mapping[AssetId, Collection[str]]) -> None:
         pass
 
+    async def moved(self, partition: Partition) -> Collection[AssetId]:
+        return ()
+
     async def assets(self, partition: Partition) -> Collection[AssetId]:
         if self.broken:
             raise TransientError("the disk is full")

@@ -24,8 +24,8 @@ from lehr.store.postgres.locks import lock_key
 _STOPPED_AFTER = "10s"
 """How long a process that is stopped while it takes claims keeps the host's lock."""
 
-_TABLE = f"""
-CREATE TABLE {REGISTER}.claim (
+_TABLES = f"""
+CREATE TABLE IF NOT EXISTS {REGISTER}.claim (
     host text COLLATE "C" NOT NULL,
     name text COLLATE "C" NOT NULL,
     store text COLLATE "C" NOT NULL,
@@ -34,14 +34,24 @@ CREATE TABLE {REGISTER}.claim (
     asset text COLLATE "C" NOT NULL,
     PRIMARY KEY (name, host)
 );
-CREATE INDEX claim_of ON {REGISTER}.claim (store, partition, asset, host);
+CREATE INDEX IF NOT EXISTS claim_of ON {REGISTER}.claim (store, partition, asset, host);
+CREATE TABLE IF NOT EXISTS {REGISTER}.moved (
+    host text COLLATE "C" NOT NULL,
+    store text COLLATE "C" NOT NULL,
+    partition text COLLATE "C" NOT NULL,
+    asset text COLLATE "C" NOT NULL,
+    PRIMARY KEY (host, store, partition, asset)
+);
 """
 # Read catalogues instead of resolving names: another role's schema may be inaccessible.
 _HAS_TABLE = """EXISTS (SELECT FROM pg_class t JOIN pg_namespace n ON n.oid = t.relnamespace
     WHERE n.nspname = {schema} AND t.relname = {table})"""
-_MADE = f"SELECT {_HAS_TABLE.format(schema='%s', table='%s')}"
+_MADE = " AND ".join(
+    _HAS_TABLE.format(schema=f"'{REGISTER}'", table=f"'{table}'") for table in ("claim", "moved")
+)
 _THERE = _HAS_TABLE.format(schema="c.store", table="'partition'")
 _CLAIM = f"{REGISTER}.claim"
+_MOVED = f"{REGISTER}.moved"
 _OURS = "host = %s AND store = %s AND partition = %s"
 _HOLDERS = f"""SELECT name, store, partition, state, asset, {_THERE}
     FROM {_CLAIM} c WHERE host = %s AND name = ANY(%s)"""  # noqa: S608 - here as below, made of our own names
@@ -50,10 +60,16 @@ _TAKE = f"""INSERT INTO {_CLAIM} (host, store, partition, state, asset, name)
     ON CONFLICT (name, host) DO UPDATE
     SET store = excluded.store, partition = excluded.partition, state = excluded.state, asset = excluded.asset
 """  # noqa: S608
+_HELD = f"SELECT asset, name FROM {_CLAIM} WHERE {_OURS} AND asset = ANY(%s)"  # noqa: S608
+_NOTE_MOVED = f"""INSERT INTO {_MOVED} SELECT DISTINCT host, store, partition, asset
+    FROM {_CLAIM} WHERE {_OURS} AND asset = ANY(%s) AND NOT name = ANY(%s)
+    ON CONFLICT DO NOTHING"""  # noqa: S608
 _ASSETS = f"SELECT DISTINCT asset FROM {_CLAIM} WHERE {_OURS}"  # noqa: S608
-_RELEASE = f"DELETE FROM {_CLAIM} WHERE {_OURS} AND asset = ANY(%s)"  # noqa: S608
+_RELEASE = [f"DELETE FROM {table} WHERE {_OURS} AND asset = ANY(%s)" for table in (_CLAIM, _MOVED)]  # noqa: S608
 _RELEASE_NAMES = f"""DELETE FROM {_CLAIM} c USING unnest(%s::text[], %s::text[]) AS given_up (asset, name)
     WHERE {_OURS} AND c.asset = given_up.asset AND c.name = given_up.name"""  # noqa: S608
+_FORGET_MOVED = f"""DELETE FROM {_MOVED} WHERE (host, store, partition, asset)
+    NOT IN (SELECT host, store, partition, asset FROM {_CLAIM})"""  # noqa: S608
 
 
 class ClaimTable:
@@ -84,7 +100,8 @@ class ClaimTable:
             return self._holders(db, owner, names)
 
     def holding(self, owner: Owner, names: Mapping[AssetId, Collection[str]]) -> set[AssetId]:
-        return holding(self.holders(owner, [name for claimed in names.values() for name in claimed]), names)
+        with self._session() as db:
+            return holding(db.execute(_bytes(_HELD), (*self._key(owner), list(names))), names)
 
     def take(
         self,
@@ -102,10 +119,13 @@ class ClaimTable:
             if others and not free:
                 return others
             if only:
-                db.execute(_bytes(_RELEASE), (*self._key(owner), list(names)))
+                self._release(db, owner, list(names))
             taken = [(id, name) for id, name in wanted if name not in others]
             values = (*self._key(owner), owner.state, [id for id, _ in taken], [name for _, name in taken])
             db.execute(_bytes(_TAKE), values)
+            if not only:
+                noted = (*self._key(owner), list(names), [name for _, name in taken])
+                db.execute(_bytes(_NOTE_MOVED), noted)
             return others
 
     def assets(self, owner: Owner) -> set[AssetId]:
@@ -113,11 +133,16 @@ class ClaimTable:
             held = db.execute(_bytes(_ASSETS), self._key(owner))
             return {AssetId(asset) for (asset,) in held}
 
+    def moved(self, owner: Owner) -> set[AssetId]:
+        with self._session() as db:
+            moved = db.execute(_bytes(f"SELECT asset FROM {_MOVED} WHERE {_OURS}"), self._key(owner))  # noqa: S608
+            return {AssetId(asset) for (asset,) in moved}
+
     def release(self, owner: Owner, names: Mapping[AssetId, Collection[str] | None]) -> None:
         whole = [id for id, given_up in names.items() if given_up is None]
         some = [(id, name) for id, given_up in names.items() for name in given_up or ()]
         with self._transaction() as db:
-            db.execute(_bytes(_RELEASE), (*self._key(owner), whole))
+            self._release(db, owner, whole)
             values = ([id for id, _ in some], [name for _, name in some], *self._key(owner))
             db.execute(_bytes(_RELEASE_NAMES), values)
 
@@ -125,6 +150,7 @@ class ClaimTable:
         """All claims of the host, by name, after removing those of stores that are gone."""
         with self._transaction() as db:
             db.execute(_bytes(f"DELETE FROM {_CLAIM} c WHERE host = %s AND NOT {_THERE}"), [self._host])  # noqa: S608
+            db.execute(_bytes(_FORGET_MOVED))
             rows = db.execute(
                 _bytes(f"SELECT name, partition, state, asset FROM {_CLAIM} WHERE host = %s ORDER BY name"),  # noqa: S608
                 [self._host],
@@ -147,6 +173,10 @@ class ClaimTable:
         if self._open is not None:
             self._open.close()
             self._open = None
+
+    def _release(self, db: Connection, owner: Owner, assets: list[AssetId]) -> None:
+        for statement in _RELEASE:
+            db.execute(_bytes(statement), (*self._key(owner), assets))
 
     def _key(self, owner: Owner) -> tuple[str, str, str]:
         return self._host, self._address.schema, owner.partition
@@ -190,7 +220,7 @@ class ClaimTable:
         except psycopg.errors.UndefinedTable as error:
             self.close()  # a new connection creates it
             raise TransientError(
-                f"{_CLAIM} is gone",
+                f"a table in schema {REGISTER} is gone",
                 code="STO117",
                 why="it was dropped",
                 fix="Lehr creates it again automatically",
@@ -201,7 +231,7 @@ class ClaimTable:
                 code="STO118",
                 why=message_of(error),
                 fix=f"have its owner grant this role USAGE on schema {REGISTER}, and SELECT, INSERT, UPDATE,"
-                f" DELETE on {_CLAIM}; if there is none, grant CREATE on the database",
+                f" DELETE on all tables in it; if there is none, grant CREATE on the database",
             ) from error
 
     def _connected(self) -> Connection:
@@ -239,10 +269,10 @@ class ClaimTable:
             # Check first: CREATE SCHEMA needs privileges on the database even if the schema exists.
             if db.execute("SELECT FROM pg_namespace WHERE nspname = %s", [REGISTER]).fetchone() is None:
                 db.execute(_bytes(f"CREATE SCHEMA {REGISTER}"))
-            db.execute(_bytes(_TABLE))
+            db.execute(_bytes(_TABLES))
 
     def _is_made(self, db: Connection) -> bool:
-        return db.execute(_bytes(_MADE), (REGISTER, "claim")).fetchone() == (True,)
+        return db.execute(_bytes(f"SELECT {_MADE}")).fetchone() == (True,)
 
 
 def _bytes(statement: str) -> bytes:

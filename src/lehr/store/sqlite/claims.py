@@ -11,7 +11,7 @@ import contextlib
 import functools
 import os
 import sqlite3
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from msgspec import json
@@ -31,12 +31,26 @@ _TABLE = """CREATE TABLE IF NOT EXISTS claim (
     asset TEXT NOT NULL
 ) WITHOUT ROWID"""
 _INDEX = "CREATE INDEX IF NOT EXISTS claim_of ON claim (store, partition, asset)"
+_MOVED = """CREATE TABLE IF NOT EXISTS moved (
+    store TEXT NOT NULL,
+    partition TEXT NOT NULL,
+    asset TEXT NOT NULL,
+    PRIMARY KEY (store, partition, asset)
+) WITHOUT ROWID"""
 # Claims lost in a crash of the machine are taken again before the next push.
-_MAKE = ("PRAGMA synchronous = NORMAL", _TABLE, _INDEX)
-# As one document: the module gives up the interpreter lock for each row.
-_FIND = """SELECT json_group_array(json_array(name, store, partition, state, asset))
-    FROM claim WHERE name IN (SELECT value FROM json_each(CAST(? AS TEXT)))"""
+_MAKE = ("PRAGMA synchronous = NORMAL", _TABLE, _INDEX, _MOVED)
 _OURS = "store = ? AND partition = ?"
+_LISTED = "IN (SELECT value FROM json_each(CAST(? AS TEXT)))"
+# Each of these returns one document: the module gives up the interpreter lock for each row.
+_FIND = f"""SELECT json_group_array(json_array(name, store, partition, state, asset))
+    FROM claim WHERE name {_LISTED}"""  # noqa: S608 - here as below, made of our own words
+_HELD = f"""SELECT json_group_array(json_array(asset, name))
+    FROM claim WHERE {_OURS} AND asset {_LISTED}"""  # noqa: S608
+_ASSETS = f"SELECT json_group_array(DISTINCT asset) FROM claim WHERE {_OURS}"  # noqa: S608
+_NOTE_MOVED = f"""INSERT OR IGNORE INTO moved SELECT store, partition, asset
+    FROM claim WHERE {_OURS} AND asset {_LISTED} AND NOT name {_LISTED}"""  # noqa: S608
+_FORGET_MOVED = """DELETE FROM moved
+    WHERE (store, partition, asset) NOT IN (SELECT store, partition, asset FROM claim)"""
 
 
 class ClaimFile:
@@ -64,7 +78,9 @@ class ClaimFile:
             return self._holders(db, owner, names)
 
     def holding(self, owner: Owner, names: Mapping[AssetId, Collection[str]]) -> set[AssetId]:
-        return holding(self.holders(owner, [name for claimed in names.values() for name in claimed]), names)
+        with self._transaction("DEFERRED") as db:
+            [rows] = db.execute(_HELD, (*_key(owner), _list(names))).fetchone()
+        return holding(json.decode(rows), names)
 
     def take(
         self,
@@ -90,14 +106,21 @@ class ClaimFile:
                 if name not in others
                 and (only or holders.get(name) != Holder(owner.partition, owner.state, id, ours=True))
             ]
-            if rows:  # nearly every push holds all already, and a transaction without a write is cheap
-                db.executemany("INSERT OR REPLACE INTO claim VALUES (?, ?, ?, ?, ?)", rows)
+            db.executemany("INSERT OR REPLACE INTO claim VALUES (?, ?, ?, ?, ?)", rows)
+            if not only:
+                taken = [name for name in wanted if name not in others]
+                db.execute(_NOTE_MOVED, (*_key(owner), _list(names), _list(taken)))
             return others
 
     def assets(self, owner: Owner) -> set[AssetId]:
         with self._transaction("DEFERRED") as db:
-            held = db.execute(f"SELECT DISTINCT asset FROM claim WHERE {_OURS}", _key(owner))  # noqa: S608
-            return {AssetId(asset) for (asset,) in held}
+            [assets] = db.execute(_ASSETS, _key(owner)).fetchone()
+        return set(json.decode(assets, type=list[AssetId]))
+
+    def moved(self, owner: Owner) -> set[AssetId]:
+        with self._transaction("DEFERRED") as db:
+            moved = db.execute(f"SELECT asset FROM moved WHERE {_OURS}", _key(owner))  # noqa: S608
+            return {AssetId(asset) for (asset,) in moved}
 
     def release(self, owner: Owner, names: Mapping[AssetId, Collection[str] | None]) -> None:
         with self._transaction() as db:
@@ -113,6 +136,7 @@ class ClaimFile:
             for (state,) in db.execute("SELECT DISTINCT state FROM claim").fetchall():
                 if not self._there(state):
                     db.execute("DELETE FROM claim WHERE state = ?", (state,))
+            db.execute(_FORGET_MOVED)
             rows = db.execute("SELECT name, partition, state, asset FROM claim ORDER BY name")
             return [
                 Claimed(name, Holder(Partition(partition), state, AssetId(asset)))
@@ -131,15 +155,16 @@ class ClaimFile:
             self._open = None
 
     def _release(self, db: sqlite3.Connection, owner: Owner, assets: Collection[AssetId]) -> None:
-        db.executemany(
-            f"DELETE FROM claim WHERE {_OURS} AND asset = ?",  # noqa: S608
-            ((*_key(owner), id) for id in assets),
-        )
+        for table in ("claim", "moved"):
+            db.executemany(
+                f"DELETE FROM {table} WHERE {_OURS} AND asset = ?",  # noqa: S608
+                ((*_key(owner), id) for id in assets),
+            )
 
     def _holders(self, db: sqlite3.Connection, owner: Owner, names: Collection[str]) -> dict[str, Holder]:
         found: dict[str, Holder] = {}
         there = functools.cache(self._there)
-        [rows] = db.execute(_FIND, (json.encode(list(names)),)).fetchone()
+        [rows] = db.execute(_FIND, (_list(names),)).fetchone()
         for name, store, partition, state, asset in json.decode(rows):
             ours = (store, partition) == _key(owner)
             if not ours and not there(state):
@@ -211,3 +236,7 @@ class ClaimFile:
 
 def _key(owner: Owner) -> tuple[str, str]:
     return owner.store, owner.partition
+
+
+def _list(items: Iterable[str]) -> bytes:
+    return json.encode(list(items))
