@@ -205,7 +205,7 @@ async def _validated(
         changes = tuple(changes_between((), generated.assets))
     else:
         predecessor = StoredPredecessor(store, registry, partition)
-        changes = tuple(changes_between(store.intent.assets(partition, newest.sequence), generated.assets))
+        changes = tuple(predecessor.changes(generated.assets))
     limits = generated.limits or Limits()
     answers = await consult(limits, changes, look_up)
     compared = await compare(claims, partition, changes, generated.assets, registry)

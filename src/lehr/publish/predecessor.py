@@ -7,6 +7,7 @@ from collections.abc import Collection, Container, Iterable, Mapping
 
 from msgspec.structs import replace
 
+from lehr.base.digest import Digest
 from lehr.model.addons import TURNDOWN
 from lehr.model.asset import Asset, AssetId, AssetKey, Partition
 from lehr.model.damage import DamagedError
@@ -66,6 +67,34 @@ class StoredPredecessor:
                 raise
             return AssetChange(id, replace(after, type=head.type, digest=head.digest), after)
 
+    def changes(
+        self, after: Mapping[AssetId, Asset], among: Iterable[AssetId] | None = None
+    ) -> list[AssetChange]:
+        """How the predecessor will change to `after`, by id.
+
+        Args:
+            among: all assets that may differ; None if any may.
+
+        Raises:
+            DamagedError: as `change`.
+        """
+        if among is None:
+            before = self._digests()
+            differing = {id for id, asset in after.items() if before.get(id) != asset.digest}
+            among = differing | (before.keys() - after.keys())
+        found = (self.change(id, after.get(id)) for id in sorted(among))
+        return [item for item in found if not same(item.before, item.after)]
+
+    def _digests(self) -> dict[AssetId, Digest]:
+        if self._newest is None:
+            return {}
+        digests = {head.id: head.digest for head in self._intent.heads(self._partition)}
+        newest = self._intent.newest(self._partition)
+        if newest is not None and newest.sequence == self.sequence:
+            return digests
+        # Another incarnation was published before the read of the heads began.
+        return {asset.id: asset.digest for asset in self._intent.assets(self._partition, self.sequence)}
+
     def mentioned_by(self, id: AssetId) -> Iterable[tuple[Asset, Mention]]:
         """References to `id` in the predecessor."""
         sources = dict.fromkeys(
@@ -116,6 +145,11 @@ class StoredPredecessor:
         if newest.types or not newest.assets:
             return newest.types
         return Counter(head.type for head in self._intent.heads(self._partition))
+
+
+def same(old: Asset | None, new: Asset | None) -> bool:
+    """Whether both are the same version of an asset, or neither exists."""
+    return (old and old.digest) == (new and new.digest)
 
 
 def leaving(intent: StoredIntent, records: Records, registry: Registry, key: AssetKey) -> Asset | None:

@@ -26,7 +26,7 @@ from lehr.publish.database_answers import consult
 from lehr.publish.moved import Moved
 from lehr.publish.overtakable_generation import generated_unless_overtaken
 from lehr.publish.plugin_answers import ask
-from lehr.publish.predecessor import StoredPredecessor, types_for
+from lehr.publish.predecessor import StoredPredecessor, same, types_for
 from lehr.publish.problem_positions import Locator, with_excerpts
 from lehr.publish.stages import Begun, Compared, Consulted, Ended, Generated, Judged, Read, advance
 from lehr.sdk.asked_validator import AskedValidator
@@ -291,13 +291,7 @@ class Publisher:
     def _changes(self, predecessor: StoredPredecessor, output: Output) -> list[AssetChange]:
         # After a publication by another process, anything may differ. Reads may also lag behind our own.
         ids = self._unpublished if predecessor.sequence <= self._differs_from else None
-        if ids is None:
-            before = {head.id: head.digest for head in self._store.intent.heads(self._partition)}
-            after = output.assets
-            ids = {id for id, asset in after.items() if before.get(id) != asset.digest}
-            ids |= before.keys() - after.keys()
-        found = (predecessor.change(id, output.assets.get(id)) for id in sorted(ids))
-        return [change for change in found if not _same(change.before, change.after)]
+        return predecessor.changes(output.assets, ids)
 
     async def _consult(self, compared: Compared) -> Consulted | Ended:
         changes = compared.changes
@@ -417,10 +411,6 @@ def _sources(snapshot: Snapshot) -> tuple[SourceRevision, ...]:
     return (*revisions_of(snapshot), _LEHR)
 
 
-def _same(old: Asset | None, new: Asset | None) -> bool:
-    return (old and old.digest) == (new and new.digest)
-
-
 def _types(predecessor: StoredPredecessor, changes: Iterable[AssetChange]) -> dict[str, int]:
     """Number of assets of each type once `changes` are made."""
     sizes = Counter(predecessor.sizes())
@@ -435,4 +425,4 @@ def _ask_for_turndown(changes: Iterable[AssetChange]) -> bool:
 
 
 def _differing(one: Mapping[AssetId, Asset], other: Mapping[AssetId, Asset]) -> list[AssetId]:
-    return sorted(id for id in one.keys() | other.keys() if not _same(one.get(id), other.get(id)))
+    return sorted(id for id in one.keys() | other.keys() if not same(one.get(id), other.get(id)))

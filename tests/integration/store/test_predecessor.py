@@ -12,6 +12,7 @@ import lehr.publish.predecessor
 from lehr.model.addons import LABELS, Labels
 from lehr.model.asset import AssetId
 from lehr.model.damage import DamagedError
+from lehr.model.incarnation import AssetChange
 from lehr.model.selector import parse_selector
 from lehr.publish.predecessor import StoredPredecessor
 from lehr.store.sqlite import SqliteStore
@@ -53,3 +54,22 @@ def test_a_damaged_asset_is_replaced_as_what_it_is_known_to_be_and_cannot_be_rem
         assert (known.type, known.digest) == (before.type, before.digest)
         with raises("MOD101", DamagedError, match="asset a of incarnation"):
             predecessor.change(before.id, None)
+
+
+def test_changes_are_those_since_the_newest_incarnation_at_that_time(tmp_path: Path) -> None:
+    same, old, new, gone, added = asset("a"), asset("b", "1"), asset("b", "2"), asset("c"), asset("d")
+    after = {item.id: item for item in (same, new, added)}
+    expected = [
+        AssetChange(new.id, old, new),
+        AssetChange(gone.id, gone, None),
+        AssetChange(added.id, None, added),
+    ]
+    with contextlib.closing(SqliteStore(tmp_path / "state.sqlite")) as store:
+        assert [item.id for item in StoredPredecessor(store, registry(), PARTITION).changes(after)] == [*after]
+        published(store, 0, same, old, gone)
+        predecessor = StoredPredecessor(store, registry(), PARTITION)
+        assert predecessor.changes(after) == expected
+        assert predecessor.changes(after, {same.id, new.id}) == expected[:1]
+        published(store, 1, new, added)
+        assert predecessor.changes(after) == expected
+        assert [item.id for item in StoredPredecessor(store, registry(), PARTITION).changes(after)] == [gone.id]
