@@ -88,7 +88,8 @@ async def measure(folder: Path, size: int) -> list[float]:
     deployment = wiring.Deployment(location=str(folder), state=folder.parent / "state", base=folder)
     deployment.state.mkdir()
     plugin = Nothing()
-    parts = msgspec.structs.replace(wiring.parts(deployment), plugins=[plugin])
+    made_of = wiring.parts(deployment, None, wiring.generation(state=deployment.state))
+    parts = msgspec.structs.replace(made_of, plugins=[plugin])
     plane = ControlPlane(parts, await partition_of(parts))
     await plane.start()
     while len(plane.enforcer.unsettled) > ENDLESS or plugin.started.qsize() < size:  # noqa: ASYNC110

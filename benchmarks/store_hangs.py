@@ -64,7 +64,8 @@ async def hung(server: PostgresServer, folder: Path, seconds: float) -> Hang:
     """What a hang of so many seconds does to a control plane with its state in `folder`."""
     target = folder / "production.txt"
     store = f"{server.url('postgres')}&schema=hangs_{int(SystemClock().now() * 1000)}"
-    parts = wiring.parts(_deployment(folder, target), store)
+    deployment = _deployment(folder, target)
+    parts = wiring.parts(deployment, store, wiring.generation(state=deployment.state))
     plane = ControlPlane(parts, Partition("shop"))
     try:
         await plane.start()

@@ -86,14 +86,14 @@ async def _asking(
         )
     import msgspec
 
-    from lehr import wiring
     from lehr.cli.deployment import deployment_of
     from lehr.cli.run_log import configure_logs
+    from lehr.wiring.dry_runs import opened_validators
 
     configure_logs()
     deployment = deployment_of(str(directory), state, kind="directory")
     deployment = msgspec.structs.replace(deployment, plugins=plugins)
-    async with wiring.opened_validators(deployment) as validators:
+    async with opened_validators(deployment) as validators:
         return await looking(asked_validators=validators)
 
 

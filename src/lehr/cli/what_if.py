@@ -78,15 +78,16 @@ def _unblocking(reading: Reading, asset: str, metrics: Path | None) -> Unblockin
 
 
 def _opened(reading: Reading, metrics: Path | None) -> AbstractAsyncContextManager[DryTurns]:
-    from lehr import wiring
     from lehr.cli.run_log import configure_logs
+    from lehr.wiring import Deployment
+    from lehr.wiring.dry_runs import dry_turns, recorded_deployment
 
     configure_logs()
     state, here = state_folder(), Path.cwd()
-    deployment = wiring.recorded_deployment(state, metrics) or wiring.Deployment(
+    deployment = recorded_deployment(state, metrics) or Deployment(
         location=str(here), state=state, base=here, metrics=metrics
     )
-    return wiring.dry_turns(reading, deployment)
+    return dry_turns(reading, deployment)
 
 
 # --- as text -------------------------------------------------------------------------

@@ -28,7 +28,6 @@ Imports are inside the functions, because commands that only read must not pay f
 """
 
 from lehr.wiring.deployment import MEMO_FILE, STATE_FILE, Deployment, plugins_file
-from lehr.wiring.dry_runs import dry_turns, opened_validators, recorded_deployment
 from lehr.wiring.installed import (
     calendars,
     checks,
@@ -66,7 +65,6 @@ __all__ = [
     "claim_registers",
     "claims_to_look_at",
     "described",
-    "dry_turns",
     "empty_store",
     "generation",
     "has_store",
@@ -75,7 +73,6 @@ __all__ = [
     "look_up",
     "looks",
     "open_store",
-    "opened_validators",
     "parts",
     "past",
     "plugins",
@@ -83,7 +80,6 @@ __all__ = [
     "primary_source",
     "program_logs",
     "provider_validators",
-    "recorded_deployment",
     "registry",
     "registry_of",
     "remote_validators",

@@ -10,7 +10,6 @@ from lehr.wiring.deployment import MEMO_FILE, STATE_FILE, Deployment
 from lehr.wiring.installed import calendars, checks, plugins, registry
 from lehr.wiring.metrics import looks
 from lehr.wiring.remote_plugins import provider_validators, remote_selections, remote_validators
-from lehr.wiring.selection_services import selections
 from lehr.wiring.sources import source
 from lehr.wiring.stores import claims, has_store, open_store
 from lehr.wiring.terraform import validators
@@ -19,10 +18,11 @@ if TYPE_CHECKING:
     from lehr.control.mirror_upkeep import Tidying
     from lehr.control.parts import Parts
     from lehr.generate.engine.client import GenerationWorker
+    from lehr.sdk.generation import Generation
     from lehr.sdk.validator import DatabaseRule, LookUp
 
 
-def parts(deployment: Deployment, store_address: str | None = None) -> Parts:
+def parts(deployment: Deployment, store_address: str | None, generating: Generation) -> Parts:
     """The parts of a control plane. The caller holds the state folder's lock.
 
     Args:
@@ -41,6 +41,7 @@ def parts(deployment: Deployment, store_address: str | None = None) -> Parts:
     from lehr.control.retention import Retention
     from lehr.control.server import Server
     from lehr.store.locations import forget_store
+    from lehr.wiring.selection_services import selections
 
     joins = not has_store(deployment.state)
     production = plugins(deployment)
@@ -49,7 +50,7 @@ def parts(deployment: Deployment, store_address: str | None = None) -> Parts:
         listen=lambda carry_out: Server(deployment.state, carry_out),
         store=open_store(deployment.state, store_address),
         source=source(deployment),
-        generation=generation(state=deployment.state),
+        generation=generating,
         clean_generation=generation,
         registry=registry(),
         plugins=production,

@@ -21,14 +21,15 @@ from lehr.control.named_partition import partition_of
 from lehr.control.parts import Parts
 from lehr.control.plane import ControlPlane
 from lehr.control.probes import Probes
-from lehr.control.state_folder import write_record
+from lehr.control.state_folder import WORKSPACE_FILE, write_record
+from lehr.sdk.generation import Generation
 from lehr.wiring.deployment import Deployment
 from lehr.wiring.dry_runs import DryRunsHere
 from lehr.wiring.new_state import prepare
-from lehr.wiring.plane import parts
+from lehr.wiring.plane import generation, parts
 from lehr.wiring.remote_plugins import described
 from lehr.wiring.sources import interrupt_sources
-from lehr.wiring.stores import installation, open_store
+from lehr.wiring.stores import has_store, installation, open_store
 
 if TYPE_CHECKING:
     from lehr.http.probes import Probe
@@ -77,11 +78,17 @@ async def control_plane(
     Raises:
         LehrError: the state folder, the source or the store cannot be used.
     """
-    await _prepared(deployment, store_address, unless)
+    generating = generation(state=deployment.state)
     async with contextlib.AsyncExitStack() as held:
-        held.enter_context(exclusive(deployment.state))
-        await held.enter_async_context(beating(deployment.state, SystemClock()))
-        made_of = parts(deployment, store_address)
+        async with contextlib.AsyncExitStack() as if_it_fails:
+            if_it_fails.push_async_callback(_end, generating)
+            if _is_new(deployment, store_address):
+                await generating.begin()  # it takes as long as everything that is done before it is used
+            await _prepared(deployment, store_address, unless)
+            held.enter_context(exclusive(deployment.state))
+            await held.enter_async_context(beating(deployment.state, SystemClock()))
+            made_of = parts(deployment, store_address, generating)
+            if_it_fails.pop_all()
         try:
             partition = await unless(partition_of(made_of))
             await unless(described(made_of.plugins))
@@ -89,10 +96,20 @@ async def control_plane(
             yield ControlPlane(made_of, partition), made_of
         finally:
             interrupt_sources()
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(_CLOSE_SECONDS):
-                    await made_of.generation.close()
+            await _end(generating)
             made_of.store.close()
+
+
+async def _end(generating: Generation) -> None:
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(_CLOSE_SECONDS):
+            await generating.close()
+
+
+def _is_new(deployment: Deployment, store_address: str | None) -> bool:
+    """Whether it is a workspace that probably was never published."""
+    folder = Path(deployment.location).expanduser() / deployment.path
+    return store_address is None and not has_store(deployment.state) and (folder / WORKSPACE_FILE).is_file()
 
 
 async def _prepared(deployment: Deployment, store_address: str | None, unless: Unless) -> None:

@@ -65,11 +65,15 @@ def test_changes_are_those_since_the_newest_incarnation_at_that_time(tmp_path: P
         AssetChange(added.id, None, added),
     ]
     with contextlib.closing(SqliteStore(tmp_path / "state.sqlite")) as store:
-        assert [item.id for item in StoredPredecessor(store, registry(), PARTITION).changes(after)] == [*after]
+        assert [item.id for item in StoredPredecessor(store, registry(), PARTITION).changes(after)] == [
+            *after
+        ]
         published(store, 0, same, old, gone)
         predecessor = StoredPredecessor(store, registry(), PARTITION)
         assert predecessor.changes(after) == expected
         assert predecessor.changes(after, {same.id, new.id}) == expected[:1]
         published(store, 1, new, added)
         assert predecessor.changes(after) == expected
-        assert [item.id for item in StoredPredecessor(store, registry(), PARTITION).changes(after)] == [gone.id]
+        assert [item.id for item in StoredPredecessor(store, registry(), PARTITION).changes(after)] == [
+            gone.id
+        ]

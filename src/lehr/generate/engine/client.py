@@ -30,6 +30,7 @@ from lehr.generate.outcome.protocol import (
     SandboxLimits,
     Unkept,
     Wanted,
+    WorkerOptions,
     Working,
     frame,
 )
@@ -184,14 +185,13 @@ class GenerationWorker:
             await process.stdin.drain()
 
     async def _start(self) -> asyncio.subprocess.Process:
+        memo = None if self._memo is None else str(self._memo.absolute())
+        options = WorkerOptions(self._registry_factory, self._limits, memo, self._keeps)
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115  lives as long as the process
         self._process = await asyncio.create_subprocess_exec(
             sys.executable,
             *("-s", "-P", "-m", "lehr.generate.engine.worker"),
-            *("--registry", self._registry_factory),
-            *("--limits", msgspec.json.encode(self._limits).decode()),
-            *(("--memo", str(self._memo.absolute())) if self._memo else ()),
-            *(() if self._keeps else ("--memo-is-read-only",)),
+            msgspec.json.encode(options).decode(),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=self._stderr,

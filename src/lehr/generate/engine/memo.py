@@ -94,12 +94,7 @@ class Memo:
         self._most_bytes = most_bytes
         self._pending: dict[Unit, Output] = {}
         self._problem = ""
-        self._database: sqlite3.Connection | None = None
-        if path is not None:
-            try:
-                self._database = _opened(path) if writes else _read_only(path)
-            except (sqlite3.Error, OSError) as error:
-                self._give_up(str(error))
+        self._closed = False
 
     def get(self, unit: Unit, inputs: str) -> Output | None:
         """The output for these inputs; None if unknown."""
@@ -132,10 +127,25 @@ class Memo:
     def close(self) -> None:
         """Close the file. Unwritten outputs are lost."""
         self._pending.clear()
-        database, self._database = self._database, None
+        self._closed = True
+        database = self.__dict__.get("_open")
         if database is not None:
             with contextlib.suppress(sqlite3.Error):
                 database.close()
+
+    @property
+    def _database(self) -> sqlite3.Connection | None:
+        return None if self._closed or self._path is None else self._open
+
+    @functools.cached_property
+    def _open(self) -> sqlite3.Connection | None:
+        """Opened at first use: a worker may start before the folder of the file is created."""
+        assert self._path is not None
+        try:
+            return _opened(self._path) if self._writes else _read_only(self._path)
+        except (sqlite3.Error, OSError) as error:
+            self._give_up(str(error))
+            return None
 
     def _next_rows(self) -> list[_Row]:
         rows: list[_Row] = []

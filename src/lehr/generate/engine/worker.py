@@ -1,17 +1,17 @@
-"""The worker process: `python -m lehr.generate.engine.worker --registry MODULE:FUNCTION`.
+"""The worker process: `python -m lehr.generate.engine.worker`, with `WorkerOptions` as JSON.
 
 It speaks `lehr.generate.outcome.protocol` on its stdin and stdout, and exits when stdin is closed.
 """
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import functools
 import importlib
 import os
 import select
 import signal
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO, TypeVar
@@ -36,6 +36,7 @@ from lehr.generate.outcome.protocol import (
     SandboxLimits,
     Unkept,
     Wanted,
+    WorkerOptions,
     Working,
     frame,
 )
@@ -164,16 +165,11 @@ class Channel:
             yield from answer.contents
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+def main(arguments: str) -> None:
     """Serve until the parent closes the pipe."""
-    parser = argparse.ArgumentParser(prog="lehr.generate.engine.worker")
-    parser.add_argument("--registry", required=True, metavar="MODULE:FUNCTION")
-    parser.add_argument("--limits", default="{}", metavar="JSON")
-    parser.add_argument("--memo", type=Path, metavar="FILE")
-    parser.add_argument("--memo-is-read-only", action="store_true")
-    options = parser.parse_args(arguments)
+    options = msgspec.json.decode(arguments, type=WorkerOptions)
     channel = _own_pipes()
-    limits = msgspec.json.decode(options.limits, type=SandboxLimits)
+    limits = options.limits
     registry = _registry(options.registry)
     preload()
     clock = SystemClock()
@@ -234,9 +230,11 @@ def _brief(limits: SandboxLimits) -> SandboxLimits:
     return replace(limits, cpu_seconds=cpu, wall_seconds=wall)
 
 
-def _memo(options: argparse.Namespace) -> Memo:
-    installed = digest_of_installed(options.registry, options.limits) if options.memo else ""
-    return Memo(options.memo, installed, writes=not options.memo_is_read_only)
+def _memo(options: WorkerOptions) -> Memo:
+    if options.memo is None:
+        return Memo()
+    installed = digest_of_installed(options.registry, msgspec.json.encode(options.limits).decode())
+    return Memo(Path(options.memo), installed, writes=options.keeps)
 
 
 def _work_until_input(channel: Channel, work: Iterator[None]) -> None:
@@ -293,4 +291,4 @@ def _registry(factory: str) -> Registry:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1])

@@ -60,6 +60,21 @@ class SandboxLimits(msgspec.Struct, frozen=True):
         return self.wall_seconds / self.cpu_seconds * self.cpu_seconds_in_all(answers, answered_bytes)
 
 
+class WorkerOptions(msgspec.Struct, frozen=True):
+    """Options of a worker process.
+
+    Attributes:
+        registry: `module:function` that returns the registry.
+        memo: file of outputs that outlive the worker; None for none.
+        keeps: whether it adds to them.
+    """
+
+    registry: str
+    limits: SandboxLimits = SandboxLimits()
+    memo: str | None = None
+    keeps: bool = True
+
+
 class Changed(msgspec.Struct, frozen=True):
     """How the snapshot's files differ from those of the last conversation.
 
