@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import AsyncIterator, Iterator, Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -24,13 +25,16 @@ from lehr.cli.stored import workspace_state, workspace_state_option
 from lehr.model.selector import Selector
 
 if TYPE_CHECKING:
-    from asyncio import Runner
+    from asyncio import Runner, Task
 
+    from lehr.cli.working_tree import WorkingTree
     from lehr.dry_run.intent_changes import IntentChanges
     from lehr.dry_run.planner import Planned, Planner
+    from lehr.enforce.recovery import Recovery
     from lehr.model.asset import Partition
+    from lehr.model.incarnation import Incarnation
     from lehr.sdk.generation import Generation
-    from lehr.sdk.plugin import TextChange
+    from lehr.sdk.plugin import AssetPlugin, TextChange
     from lehr.sdk.store import Store
     from lehr.wiring import Deployment
 
@@ -166,14 +170,22 @@ async def _planner_with(
     from lehr.validate import UNANSWERED
 
     configure_logs()
+    clock = SystemClock()
     async with contextlib.AsyncExitStack() as opened:
         there = opened.enter_context(beside(directory, state))
         claims = claims_beside(directory, state)
-        plugins = wiring.plugins(deployment)
+        plugins: list[AssetPlugin] = []
+        asked = partial(wiring.remote_validators, plugins)
+        looking = asyncio.create_task(
+            look_at(directory, there, generation=generation, claims=claims, asked_validators=asked)
+        )
+        opened.push_async_callback(_abandon, looking)
+        await clock.sleep(0)  # the worker generates, and meanwhile:
+        plugins += wiring.plugins(deployment)
         for plugin in plugins:
             opened.push_async_callback(plugin.close)
-        asked = wiring.remote_validators(plugins)
-        tree = await look_at(directory, there, generation=generation, claims=claims, asked_validators=asked)
+        known = _recovered(there)
+        tree = await looking
         unasked = note_of_unasked(deployment.plugins, deployment.state)
         tree = tree._replace(notes=(*tree.notes, *unasked))
         ending = asyncio.create_task(generation.close())
@@ -185,7 +197,6 @@ async def _planner_with(
         assert tree.partition is not None
         _require_same(there, tree.partition)
         store = there or opened.enter_context(wiring.empty_store())
-        clock = SystemClock()
         looks = wiring.looks(deployment, patience=None)
         opened.push_async_callback(looks.close)
         runtime = Runtime(tree.partition, store, tree.registry, clock, Chance(), Inline(), only, looks)
@@ -194,9 +205,41 @@ async def _planner_with(
         )
         try:
             await wiring.described(plugins)
-            yield Planner(runtime, candidate, plugins, wiring.checks(plugins))
+            recovery = known.recovery if known is not None and known.newest == candidate.newest else None
+            yield Planner(runtime, candidate, plugins, wiring.checks(plugins), recovery=recovery)
         finally:
             await ending
+
+
+async def _abandon(looking: Task[WorkingTree]) -> None:
+    import asyncio
+
+    looking.cancel()
+    await asyncio.wait((looking,))
+
+
+class _Recovered(NamedTuple):
+    """What `recover` finds of the newest incarnation."""
+
+    newest: Incarnation
+    recovery: Recovery
+
+
+def _recovered(store: Store | None) -> _Recovered | None:
+    """Unfinished work, as the planner would find it if the workspace is the newest incarnation, unchanged."""
+    from lehr import wiring
+    from lehr.enforce.recovery import recover
+
+    if store is None:
+        return None
+    try:
+        for partition in store.intent.partitions():
+            if (newest := store.intent.newest(partition)) is not None:
+                registry = wiring.registry_of(store, partition)
+                return _Recovered(newest, recover(store.intent, store.records, registry, partition))
+    except LehrError:
+        pass  # the plan reports what is damaged
+    return None
 
 
 def _require_same(store: Store | None, partition: Partition) -> None:

@@ -94,7 +94,7 @@ async def _asking(
     deployment = deployment_of(str(directory), state, kind="directory")
     deployment = msgspec.structs.replace(deployment, plugins=plugins)
     async with opened_validators(deployment) as validators:
-        return await looking(asked_validators=validators)
+        return await looking(asked_validators=lambda: validators)
 
 
 @contextlib.contextmanager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -79,7 +79,7 @@ async def look_at(
     memo: Path | None = None,
     generation: Generation | None = None,
     claims: Sequence[Claims] = (),
-    asked_validators: Sequence[AskedValidator] = (),
+    asked_validators: Callable[[], Sequence[AskedValidator]] = tuple,
 ) -> WorkingTree:
     """Generate and validate the workspace in `directory`; nothing is written.
 
@@ -89,7 +89,7 @@ async def look_at(
         memo: build it a third time with a copy of this file, the cached results of a control plane.
         generation: builds it; None for a new worker that builds from scratch.
         claims: registers of the claims of other partitions on this host. They are closed.
-        asked_validators: those of plugins in other processes.
+        asked_validators: returns those of plugins in other processes, once the workspace is generated.
 
     Raises:
         TransientError, StalledError: the directory cannot be read, or generation failed.
@@ -143,7 +143,7 @@ async def look_at_snapshot(
     look_up: LookUp | None = None,
     claims: Sequence[Claims] = (),
     validators: Sequence[Validator] = (),
-    asked_validators: Sequence[AskedValidator] = (),
+    asked_validators: Callable[[], Sequence[AskedValidator]] = tuple,
 ) -> WorkingTree:
     """As `look_at`, for files that need not be on disk.
 
@@ -153,7 +153,7 @@ async def look_at_snapshot(
         look_up: queries the databases that policies use; None for none.
         claims: registers of the claims of other partitions.
         validators: those of plugins.
-        asked_validators: those of plugins in other processes.
+        asked_validators: returns those of plugins in other processes, once the workspace is generated.
 
     Raises:
         TransientError, StalledError: generation failed.
@@ -170,7 +170,7 @@ async def look_at_snapshot(
     )
     if tree.partition is not None and tree.valid:
         tree = await _validated(
-            tree, tree.partition, snapshot, generated, store, look_up, claims, validators, asked_validators
+            tree, tree.partition, snapshot, generated, store, look_up, claims, validators, asked_validators()
         )
     return tree._replace(diagnostics=with_excerpts(in_order(tree.diagnostics), snapshot))
 

@@ -152,7 +152,7 @@ class Planner:
             memories: those of a running process, of the assets that are planned; by default none, as after a
                 start.
             comparisons: shared with other plans of the same moment; None to share none.
-            recovery: what `recover` found at this moment; None to read it.
+            recovery: what `recover` found in `candidate` at this moment; None to read it.
         """
         overlay = cast(Store, _Overlay(candidate, runtime.store.records))
         self._runtime = runtime = replace(runtime, store=overlay)
@@ -160,11 +160,10 @@ class Planner:
         self._checks = checks
         self._lookups = Lookups(runtime)
         self._slots: dict[AssetId, Slot] = {}
-        shared = Comparisons() if comparisons is None else comparisons
-        self._unserved = _PatientLane(Unserved(), runtime.clock, self._turn, shared)
+        self._unserved = _PatientLane(Unserved(), runtime.clock, self._turn, comparisons)
         self._lanes: dict[str, Lane[Slot]] = {}
         for plugin in plugins:
-            lane = _PatientLane(plugin, runtime.clock, self._turn, shared)
+            lane = _PatientLane(plugin, runtime.clock, self._turn, comparisons)
             self._lanes.update(dict.fromkeys(plugin.types, lane))
         self._neighbours = Neighbours(runtime, self._lookups, self._slots, self._lanes)
         self._viewer = Viewer(runtime, self._lookups, frozenset(self._lanes), self._neighbours.needing)
@@ -432,7 +431,7 @@ class _PatientLane(Lane[Slot]):
         plugin: AssetPlugin,
         clock: Clock,
         turn: Callable[[Slot], Coroutine[Any, Any, None]],
-        comparisons: Comparisons,
+        comparisons: Comparisons | None,
     ) -> None:
         super().__init__(plugin, clock, turn)
         self._comparisons = comparisons
@@ -454,6 +453,8 @@ class _PatientLane(Lane[Slot]):
         self, target: Target, asset: Asset | None, read: RecordingReader, routine: bool
     ) -> Diffed | DiffFailed:
         """As `diff`, unless another plan has compared the same."""
+        if self._comparisons is None:
+            return await super().diff(target, asset, read, routine=routine)
         with contextlib.suppress(LehrError):  # of an asset that cannot be read, which the plugin reports
             known = await self._comparisons.find(target, asset, read)
             if known is not None:
