@@ -41,6 +41,13 @@ class EntryKind(enum.StrEnum):
     OTHER = "fifo, socket or device"
 
 
+_KINDS = {
+    stat.S_IFREG: EntryKind.FILE,
+    stat.S_IFLNK: EntryKind.SYMLINK,
+    stat.S_IFDIR: EntryKind.DIRECTORY,
+}
+
+
 class OwnerError(PermissionError):
     """This process may not give an entry to the intended owner or group."""
 
@@ -96,11 +103,7 @@ def kind_of(path: str) -> EntryKind | None:
         mode = os.lstat(path).st_mode
     except (FileNotFoundError, NotADirectoryError):
         return None
-    if stat.S_ISREG(mode):
-        return EntryKind.FILE
-    if stat.S_ISLNK(mode):
-        return EntryKind.SYMLINK
-    return EntryKind.DIRECTORY if stat.S_ISDIR(mode) else EntryKind.OTHER
+    return _KINDS.get(stat.S_IFMT(mode), EntryKind.OTHER)
 
 
 @contextlib.contextmanager
@@ -132,8 +135,8 @@ def real(path: str) -> str:
 
 def temporary_of(path: str) -> str:
     """Where the next content of `path` is written."""
-    directory, name = os.path.split(path)
-    return os.path.join(directory, f".{name}{TEMPORARY}")
+    directory, slash, name = path.rpartition("/")
+    return f"{directory}{slash}.{name}{TEMPORARY}"
 
 
 def fenced_of(path: str) -> str:

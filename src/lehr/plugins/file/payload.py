@@ -29,6 +29,7 @@ PLACE = "{file}"
 
 MOST_VALIDATE_SECONDS = 300.0
 
+_ORDINARY = re.compile(r"/?(?:[A-Za-z0-9_-][A-Za-z0-9_.-]*/)*[A-Za-z0-9_-][A-Za-z0-9_.-]*")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _LONGEST_PART = 255
 _LONGEST_NAME = _LONGEST_PART - max(len("." + TEMPORARY), len(FENCED))
@@ -197,6 +198,9 @@ class Intended(NamedTuple):
 
 def path_problem(path: str) -> str | None:
     """Why `path` is not valid for a file; None if it is."""
+    reserved = path.endswith((TEMPORARY, FENCED))
+    if len(path) <= _LONGEST_NAME and not reserved and _ORDINARY.fullmatch(path):
+        return None  # as almost all, in a fifth of the time
     if _CONTROL.search(path):
         return "has a control character"
     parts = path.removeprefix("/").split("/")
@@ -206,7 +210,7 @@ def path_problem(path: str) -> str | None:
         return "has a part `.` or `..`: write the path without it"
     if len(path.encode(errors="replace")) > _LONGEST_NAME and (problem := _length_problem(parts)):
         return problem
-    if parts[-1].endswith((TEMPORARY, FENCED)):
+    if reserved:
         return f"ends with {TEMPORARY} or {FENCED}, which Lehr reserves"
     return None
 
