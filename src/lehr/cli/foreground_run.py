@@ -19,7 +19,7 @@ from lehr.cli.output import print_lines
 from lehr.cli.overview_text import overview_lines, refused
 from lehr.cli.progress import drawn
 from lehr.cli.run_log import as_json, report
-from lehr.cli.shutdown import EndedError, Ending
+from lehr.cli.shutdown import EndedError, Ending, Hangup
 from lehr.cli.stored import named_store
 from lehr.control.activity_log import MINUTE, Level
 from lehr.control.named_partition import NotPublishableError
@@ -34,6 +34,7 @@ from lehr.query.asset_rows import rows
 from lehr.query.cause_reader import read_root_causes
 from lehr.query.overview import survey
 from lehr.query.partition_view import Reading
+from lehr.sdk.generation import Generation
 from lehr.sdk.source import REMARK
 from lehr.wiring import Deployment, inert_in
 from lehr.wiring.program import Answering, answering, control_plane
@@ -45,12 +46,14 @@ _REPORT_SECONDS = 10.0
 async def run_on(
     ended: Ending,
     deployment: Deployment,
+    generating: Generation,
     http: Answering | None = None,
     hangup: Hangup | None = None,
 ) -> int:
     """Run until a shutdown is requested. Returns the exit code.
 
     Args:
+        generating: generates the assets of the workspace; it may be starting.
         http: where and to whom to answer over HTTP; None for nowhere.
         hangup: set by SIGHUP, to check the source.
 
@@ -60,7 +63,7 @@ async def run_on(
     manager = ServiceManager()
     with contextlib.suppress(EndedError):
         async with (
-            _plane(deployment, ended) as (plane, _parts),
+            _plane(deployment, generating, ended) as (plane, _parts),
             notified(manager, plane, SystemClock()),
         ):
             await ended.unless(plane.start())
@@ -79,10 +82,13 @@ async def run_on(
     return ended.code
 
 
-async def run_once(ended: Ending, deployment: Deployment, timeout: float | None) -> int:
+async def run_once(
+    ended: Ending, deployment: Deployment, generating: Generation, timeout: float | None
+) -> int:
     """Run until production is as intended (0), or until nothing more happens automatically (1).
 
     Args:
+        generating: as for `run_on`.
         timeout: seconds after which to give up (1); None for never.
 
     Raises:
@@ -93,7 +99,7 @@ async def run_once(ended: Ending, deployment: Deployment, timeout: float | None)
         ended.after(timeout)
     waited_for = "the source or the store has not answered yet"
     try:
-        async with _plane(deployment, ended) as (plane, made_of):
+        async with _plane(deployment, generating, ended) as (plane, made_of):
             try:
                 attempt = await ended.unless(plane.start())
             except EndedError:
@@ -166,24 +172,6 @@ async def _report_waiting(plane: ControlPlane) -> None:
         await clock.sleep(_REPORT_SECONDS)
 
 
-class Hangup:
-    """SIGHUP: check the source now. Key files are read at each use anyway.
-
-    One that arrives before anything waits for it is not lost.
-    """
-
-    def __init__(self) -> None:
-        self._event = asyncio.Event()
-
-    def __call__(self) -> None:
-        self._event.set()
-
-    async def wait(self) -> None:
-        """Wait for the next SIGHUP."""
-        await self._event.wait()
-        self._event.clear()
-
-
 async def _look_when(hangup: Hangup, plane: ControlPlane, manager: ServiceManager) -> None:
     while True:
         await hangup.wait()
@@ -218,11 +206,13 @@ async def _answering(
 
 
 @contextlib.asynccontextmanager
-async def _plane(deployment: Deployment, ended: Ending) -> AsyncIterator[tuple[ControlPlane, Parts]]:
+async def _plane(
+    deployment: Deployment, generating: Generation, ended: Ending
+) -> AsyncIterator[tuple[ControlPlane, Parts]]:
     """A control plane, ready to start; its attempts to publish are reported."""
     _warn_of_unused(deployment.base)
     try:
-        async with control_plane(deployment, named_store(), ended.unless) as (plane, made_of):
+        async with control_plane(deployment, named_store(), generating, ended.unless) as (plane, made_of):
             plane.listeners.append(_Reporter())
             async with logged_activity(plane):
                 yield plane, made_of

@@ -19,7 +19,7 @@ from lehr.cli.plugins_file import plugins_option
 from lehr.cli.run_log import Form, configure_logs, errors_logged, log_options
 from lehr.cli.selected_workspace import is_selector, location_and_selector
 from lehr.cli.serve import public_read_option, server_name_option
-from lehr.cli.stored import workspace_state_option
+from lehr.cli.stored import named_store, workspace_state_option
 from lehr.model.selector import Selector
 
 _LEAST_SECONDS = 600.0
@@ -41,6 +41,8 @@ _OF_SELECTORS = re.compile(r"[*=,]")
 
 def _named_urls(_ctx: click.Context, _option: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
     """Addresses of target selections by name. They are checked before anything starts."""
+    if not given:
+        return {}
     from lehr.base.errors import LehrError
     from lehr.http.selection_service import HttpSelectionService
 
@@ -178,10 +180,10 @@ def run(
     """
     import msgspec
 
+    from lehr import wiring
     from lehr.base.garbage import collect_rarely
     from lehr.cli.deployment import deployment_of
-    from lehr.cli.foreground_run import Hangup, run_on, run_once
-    from lehr.cli.shutdown import run_until_ended
+    from lehr.cli.shutdown import Ending, Hangup, run_until_ended
 
     _require_consistent(once, timeout, listen, signed_by)
     place, only = _arguments(once, location, selected)
@@ -215,10 +217,17 @@ def run(
     )
     collect_rarely()
     hangup = Hangup()
+
+    async def main(ended: Ending) -> int:
+        async with wiring.generation_of_run(deployment, named_store()) as generating:
+            from lehr.cli.foreground_run import run_on, run_once  # its worker starts while this is loaded
+
+            if once:
+                return await run_once(ended, deployment, generating, timeout)
+            return await run_on(ended, deployment, generating, http, hangup)
+
     with errors_logged():
-        if once:
-            run_until_ended(lambda ended: run_once(ended, deployment, timeout), hangup=hangup)
-        run_until_ended(lambda ended: run_on(ended, deployment, http, hangup), hangup=hangup)
+        run_until_ended(main, hangup=hangup)
 
 
 def _token_files(given: tuple[str, ...], addresses: Mapping[str, str]) -> dict[str, Path]:
@@ -228,6 +237,8 @@ def _token_files(given: tuple[str, ...], addresses: Mapping[str, str]) -> dict[s
         UsageError: one belongs to no address.
         LehrError: one cannot be read, or would be sent without encryption.
     """
+    if not given:
+        return {}
     from lehr.wiring.selection_services import selection_service, token_in
 
     found = {}

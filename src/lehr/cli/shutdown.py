@@ -130,6 +130,24 @@ class Ending:
             self._forced.disarm()
 
 
+class Hangup:
+    """SIGHUP: check the source now. Key files are read at each use anyway.
+
+    One that arrives before anything waits for it is not lost.
+    """
+
+    def __init__(self) -> None:
+        self._event = asyncio.Event()
+
+    def __call__(self) -> None:
+        self._event.set()
+
+    async def wait(self) -> None:
+        """Wait for the next SIGHUP."""
+        await self._event.wait()
+        self._event.clear()
+
+
 def run_until_ended(
     main: Callable[[Ending], Coroutine[Any, Any, int]],
     message: str = "shutting down; production keeps running",

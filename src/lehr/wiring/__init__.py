@@ -11,6 +11,7 @@
 | `selection_services` | target selections of installed packages, and those at addresses |
 | `stores`, `sources` | the store, registers of claims, and what a server knows besides; the source |
 | `dry_runs` | dry turns, for a command or a server |
+| `generating` | workers that generate the assets of a workspace |
 | `plane` | the parts of a control plane |
 | `new_state`, `program` | a state folder; the running program, and its answers over HTTP |
 
@@ -28,6 +29,7 @@ Imports are inside the functions, because commands that only read must not pay f
 """
 
 from lehr.wiring.deployment import MEMO_FILE, STATE_FILE, Deployment, plugins_file
+from lehr.wiring.generating import generation, generation_of_run
 from lehr.wiring.installed import (
     calendars,
     checks,
@@ -41,7 +43,7 @@ from lehr.wiring.installed import (
     workspace_files,
 )
 from lehr.wiring.metrics import looks
-from lehr.wiring.plane import generation, look_up, parts
+from lehr.wiring.plane import look_up, parts
 from lehr.wiring.remote_plugins import described, provider_validators, remote_validators
 from lehr.wiring.sources import past, primary_source, require_location, source
 from lehr.wiring.stores import (
@@ -67,6 +69,7 @@ __all__ = [
     "described",
     "empty_store",
     "generation",
+    "generation_of_run",
     "has_store",
     "inert_in",
     "known_types",

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lehr.wiring.deployment import MEMO_FILE, STATE_FILE, Deployment
+from lehr.wiring.deployment import STATE_FILE, Deployment
+from lehr.wiring.generating import generation
 from lehr.wiring.installed import calendars, checks, plugins, registry
 from lehr.wiring.metrics import looks
 from lehr.wiring.remote_plugins import provider_validators, remote_selections, remote_validators
@@ -17,7 +17,6 @@ from lehr.wiring.terraform import validators
 if TYPE_CHECKING:
     from lehr.control.mirror_upkeep import Tidying
     from lehr.control.parts import Parts
-    from lehr.generate.engine.client import GenerationWorker
     from lehr.sdk.generation import Generation
     from lehr.sdk.validator import DatabaseRule, LookUp
 
@@ -28,6 +27,7 @@ def parts(deployment: Deployment, store_address: str | None, generating: Generat
     Args:
         store_address: where the store is, if not recorded in the state folder. It may hold a password, so it
             is not part of the deployment, which plugins see.
+        generating: generates the assets of the workspace.
 
     Raises:
         TransientError, StalledError: the store cannot be opened.
@@ -89,24 +89,6 @@ def _tidying(state: Path) -> Tidying:
     from lehr.sources import forget, pack
 
     return Tidying(functools.partial(forget, state), functools.partial(pack, state), Threads("tidying", 1))
-
-
-def generation(
-    environment: Mapping[str, str] | None = None, state: Path | None = None, *, keeps: bool = True
-) -> GenerationWorker:
-    """A generation worker that knows the types of `registry`.
-
-    Args:
-        environment: variables in which its process differs from all other workers.
-        state: folder in which it keeps its results, for its successors; None to keep nothing.
-        keeps: False to only read the results of others from `state`.
-    """
-    from lehr.base.blocking import Threads
-    from lehr.generate.engine.client import GenerationWorker
-
-    memo = None if state is None else state / MEMO_FILE
-    threads = Threads("generate", 1)
-    return GenerationWorker("lehr.wiring:registry", threads, memo=memo, keeps=keeps, environment=environment)
 
 
 def look_up(base: Path) -> LookUp:

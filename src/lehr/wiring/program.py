@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Coroutine
 from pathlib import Path
@@ -21,15 +20,16 @@ from lehr.control.named_partition import partition_of
 from lehr.control.parts import Parts
 from lehr.control.plane import ControlPlane
 from lehr.control.probes import Probes
-from lehr.control.state_folder import WORKSPACE_FILE, write_record
+from lehr.control.state_folder import write_record
 from lehr.sdk.generation import Generation
 from lehr.wiring.deployment import Deployment
 from lehr.wiring.dry_runs import DryRunsHere
+from lehr.wiring.generating import end
 from lehr.wiring.new_state import prepare
-from lehr.wiring.plane import generation, parts
+from lehr.wiring.plane import parts
 from lehr.wiring.remote_plugins import described
 from lehr.wiring.sources import interrupt_sources
-from lehr.wiring.stores import has_store, installation, open_store
+from lehr.wiring.stores import installation, open_store
 
 if TYPE_CHECKING:
     from lehr.http.probes import Probe
@@ -58,9 +58,6 @@ class Answering(NamedTuple):
     deployment: Deployment | None = None
 
 
-_CLOSE_SECONDS = 5.0
-
-
 class Unless(Protocol):
     """Waits for work, and cancels it and raises if the end of the program is requested first."""
 
@@ -71,24 +68,21 @@ class Unless(Protocol):
 
 @contextlib.asynccontextmanager
 async def control_plane(
-    deployment: Deployment, store_address: str | None, unless: Unless
+    deployment: Deployment, store_address: str | None, generating: Generation, unless: Unless
 ) -> AsyncIterator[tuple[ControlPlane, Parts]]:
     """A control plane, ready to start; locks the state folder, which is created if it is missing.
+
+    Args:
+        store_address, generating: as for `parts`.
 
     Raises:
         LehrError: the state folder, the source or the store cannot be used.
     """
-    generating = generation(state=deployment.state)
+    await _prepared(deployment, store_address, unless)
     async with contextlib.AsyncExitStack() as held:
-        async with contextlib.AsyncExitStack() as if_it_fails:
-            if_it_fails.push_async_callback(_end, generating)
-            if _is_new(deployment, store_address):
-                await generating.begin()  # it takes as long as everything that is done before it is used
-            await _prepared(deployment, store_address, unless)
-            held.enter_context(exclusive(deployment.state))
-            await held.enter_async_context(beating(deployment.state, SystemClock()))
-            made_of = parts(deployment, store_address, generating)
-            if_it_fails.pop_all()
+        held.enter_context(exclusive(deployment.state))
+        await held.enter_async_context(beating(deployment.state, SystemClock()))
+        made_of = parts(deployment, store_address, generating)
         try:
             partition = await unless(partition_of(made_of))
             await unless(described(made_of.plugins))
@@ -96,20 +90,8 @@ async def control_plane(
             yield ControlPlane(made_of, partition), made_of
         finally:
             interrupt_sources()
-            await _end(generating)
+            await end(generating)  # before the state folder is unlocked
             made_of.store.close()
-
-
-async def _end(generating: Generation) -> None:
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(_CLOSE_SECONDS):
-            await generating.close()
-
-
-def _is_new(deployment: Deployment, store_address: str | None) -> bool:
-    """Whether it is a workspace that probably was never published."""
-    folder = Path(deployment.location).expanduser() / deployment.path
-    return store_address is None and not has_store(deployment.state) and (folder / WORKSPACE_FILE).is_file()
 
 
 async def _prepared(deployment: Deployment, store_address: str | None, unless: Unless) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from lehr.cli.foreground_run import Hangup
+from lehr.cli.shutdown import Hangup
 
 
 def test_a_signal_that_nobody_waits_for_yet_is_not_lost() -> None:

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from lehr.base.errors import TransientError
-from lehr.cli.foreground_run import Hangup, _look_when
+from lehr.cli.foreground_run import _look_when
+from lehr.cli.shutdown import Hangup
 from lehr.control.service_manager import ServiceManager
 
 
