@@ -180,7 +180,8 @@ async def _planner_with(
             look_at(directory, there, generation=generation, claims=claims, asked_validators=asked)
         )
         opened.push_async_callback(_abandon, looking)
-        await clock.sleep(0)  # the worker generates, and meanwhile:
+        await clock.sleep(0)
+        # The worker generates during what follows.
         plugins += wiring.plugins(deployment)
         for plugin in plugins:
             opened.push_async_callback(plugin.close)
@@ -219,7 +220,7 @@ async def _abandon(looking: Task[WorkingTree]) -> None:
 
 
 class _Recovered(NamedTuple):
-    """What `recover` finds of the newest incarnation."""
+    """Unfinished work at the newest incarnation."""
 
     newest: Incarnation
     recovery: Recovery
