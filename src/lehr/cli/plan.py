@@ -185,7 +185,7 @@ async def _planner_with(
         plugins += wiring.plugins(deployment)
         for plugin in plugins:
             opened.push_async_callback(plugin.close)
-        known = _recovered(there)
+        known = _recovery_at_newest(there)
         tree = await looking
         unasked = note_of_unasked(deployment.plugins, deployment.state)
         tree = tree._replace(notes=(*tree.notes, *unasked))
@@ -219,14 +219,14 @@ async def _abandon(looking: Task[WorkingTree]) -> None:
     await asyncio.wait((looking,))
 
 
-class _Recovered(NamedTuple):
+class _RecoveryAt(NamedTuple):
     """Unfinished work at the newest incarnation."""
 
     newest: Incarnation
     recovery: Recovery
 
 
-def _recovered(store: Store | None) -> _Recovered | None:
+def _recovery_at_newest(store: Store | None) -> _RecoveryAt | None:
     """Unfinished work, as the planner would find it if the workspace is the newest incarnation, unchanged."""
     from lehr import wiring
     from lehr.enforce.recovery import recover
@@ -237,7 +237,7 @@ def _recovered(store: Store | None) -> _Recovered | None:
         for partition in store.intent.partitions():
             if (newest := store.intent.newest(partition)) is not None:
                 registry = wiring.registry_of(store, partition)
-                return _Recovered(newest, recover(store.intent, store.records, registry, partition))
+                return _RecoveryAt(newest, recover(store.intent, store.records, registry, partition))
     except LehrError:
         pass  # the plan reports what is damaged
     return None

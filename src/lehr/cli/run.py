@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import click
 
@@ -21,6 +21,11 @@ from lehr.cli.selected_workspace import is_selector, location_and_selector
 from lehr.cli.serve import public_read_option, server_name_option
 from lehr.cli.stored import named_store, workspace_state_option
 from lehr.model.selector import Selector
+
+if TYPE_CHECKING:
+    from lehr.cli.shutdown import Ending, Hangup
+    from lehr.wiring import Deployment
+    from lehr.wiring.program import Answering
 
 _LEAST_SECONDS = 600.0
 """A turn may still use the incarnation that was newest when it began, and take minutes."""
@@ -180,10 +185,9 @@ def run(
     """
     import msgspec
 
-    from lehr import wiring
     from lehr.base.garbage import collect_rarely
     from lehr.cli.deployment import deployment_of
-    from lehr.cli.shutdown import Ending, Hangup, run_until_ended
+    from lehr.cli.shutdown import Hangup, run_until_ended
 
     _require_consistent(once, timeout, listen, signed_by)
     place, only = _arguments(once, location, selected)
@@ -217,17 +221,29 @@ def run(
     )
     collect_rarely()
     hangup = Hangup()
-
-    async def main(ended: Ending) -> int:
-        async with wiring.generation_of_run(deployment, named_store()) as generating:
-            from lehr.cli.foreground_run import run_on, run_once  # its worker starts while this is loaded
-
-            if once:
-                return await run_once(ended, deployment, generating, timeout)
-            return await run_on(ended, deployment, generating, http, hangup)
-
     with errors_logged():
-        run_until_ended(main, hangup=hangup)
+        run_until_ended(
+            lambda ended: _run(ended, deployment, http, hangup, timeout, once=once), hangup=hangup
+        )
+
+
+async def _run(
+    ended: Ending,
+    deployment: Deployment,
+    http: Answering | None,
+    hangup: Hangup,
+    timeout: float | None,
+    *,
+    once: bool,
+) -> int:
+    from lehr import wiring
+
+    async with wiring.generation_of_run(deployment, named_store()) as generating:
+        from lehr.cli.foreground_run import run_on, run_once  # the worker starts while this is loaded
+
+        if once:
+            return await run_once(ended, deployment, generating, timeout)
+        return await run_on(ended, deployment, generating, http, hangup)
 
 
 def _token_files(given: tuple[str, ...], addresses: Mapping[str, str]) -> dict[str, Path]:

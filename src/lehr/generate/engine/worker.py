@@ -292,4 +292,4 @@ def _registry(factory: str) -> Registry:
 
 if __name__ == "__main__":
     main(sys.argv[1])
-    os._exit(0)  # all is closed; to end the interpreter would take another 30 ms
+    os._exit(0)  # everything is closed, and ending the interpreter takes another 30 ms
