@@ -18,7 +18,7 @@ from lehr.enforce.lookups import Lookups
 from lehr.enforce.neighbours import Neighbours
 from lehr.enforce.plugin_errors import defect_of
 from lehr.enforce.pushes import Pushes
-from lehr.enforce.slot import Slot
+from lehr.enforce.slot import HINT, Slot
 from lehr.enforce.turns import Turned, Turns, nobody
 from lehr.enforce.unserved import Unserved
 from lehr.enforce.viewer import Viewer
@@ -271,7 +271,7 @@ class Enforcer:
     async def _follow_hints(self, lane: Lane[Slot]) -> None:
         async for key in lane.hints():
             if key.partition == self.partition:
-                self.wake(key.id, "its plugin reported a change")
+                self.wake(key.id, HINT)
 
     # --- slots -----------------------------------------------------------------------
 

@@ -13,10 +13,14 @@ from lehr.enforce.intent_readers import RecordingReader
 from lehr.enforce.lane import Lane
 from lehr.enforce.output_reads import OutputPath
 from lehr.enforce.state import Ended, State
+from lehr.enforce.step import RETRY
 from lehr.model.asset import AssetId, AssetKey
 from lehr.model.damage import DamagedError
 from lehr.model.operation import Operation, PushStep
 from lehr.sdk.store import Head
+
+HINT = "its plugin reported a change"
+"""The cause of a turn that only has to look at production."""
 
 _MOST_STEPS = 20
 _MOST_LENGTH = 200
@@ -196,6 +200,16 @@ class Slot:
     def may_be_pushing(self) -> bool:
         """Whether a push of it is under way, or ended in an unknown way."""
         return self.push is not None or self.state.operation is not None or self.damage is not None
+
+    def wake_later(self, cause: str) -> None:
+        """Note that another turn is due after the one that is under way. A request to retry is never lost."""
+        if self.woken is None or (cause != HINT and self.woken != RETRY):
+            self.woken = cause
+
+    def looks_now(self) -> None:
+        """A look that begins now answers the hints that have come until now."""
+        if self.woken == HINT:
+            self.woken = None
 
     def become(self, activity: Activity) -> None:
         """Switch to another activity.

@@ -307,7 +307,7 @@ class Turns:
             case AskStatus():
                 return slot.lane.status(effect.operation)
             case Again():
-                slot.woken = slot.woken or effect.cause
+                slot.wake_later(effect.cause)
         return None
 
     def _rest(self, slot: Slot, rest: Rest) -> None:
@@ -333,6 +333,7 @@ class Turns:
     async def _diff(self, slot: Slot, target: Target) -> Diffed | DiffFailed:
         # A push is verified with the outputs that it has read; later ones need another push.
         assert slot.state.turn is not None
+        slot.looks_now()
         event, read = await self._neighbours.compare(
             slot.lane,
             target,

@@ -110,7 +110,7 @@ class Wakeups:
                 slot.lane.hasten(slot)
             return
         if slot.activity is not IDLE:
-            slot.woken = RETRY if slot.woken == RETRY else cause
+            slot.wake_later(cause)
             return
         if self.stopping:
             return
