@@ -75,6 +75,20 @@ def _forget(call: Future[Any]) -> None:
     _under_way.pop(call, None)
 
 
+_shared = ThreadPoolExecutor(1, thread_name_prefix="short calls")
+
+
+class SharedThread(Threads):
+    """Runs calls in a thread that all of these share, whatever their name."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._pool = _shared
+
+    def close(self) -> None:
+        pass
+
+
 class Background:
     """Does one thing in its own thread, again whenever it is asked to. Callers do not wait.
 

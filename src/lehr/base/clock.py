@@ -43,6 +43,10 @@ class SystemClock:
         await asyncio.sleep(seconds)
 
 
+processor_seconds = time.process_time
+"""Seconds of processor time that this process has used, in all its threads."""
+
+
 def iso(timestamp: float) -> str:
     """`timestamp` (seconds since the epoch) as ISO 8601 in UTC, to the second."""
     moment = dt.datetime.fromtimestamp(timestamp, tz=dt.UTC)

@@ -79,7 +79,6 @@ def claims_to_look_at(deployment: Deployment, store_address: str | None = None) 
 
 
 def _claims(deployment: Deployment, store_address: str | None, register: Register) -> HostClaims:
-    from lehr.base.blocking import Threads
     from lehr.base.short_calls import ShortCalls
     from lehr.store.claims import HostClaims
 
@@ -91,7 +90,7 @@ def _claims(deployment: Deployment, store_address: str | None, register: Registe
         deployment.state,
         deployment.base,
         ShortCalls("claimed paths", 4),
-        Threads("claims", 1),
+        ShortCalls("claims", 1),
         protected=protected(deployment),
     )
 

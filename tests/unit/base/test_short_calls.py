@@ -1,15 +1,19 @@
-"""One thread makes short calls one after another; others join it when a call is slow."""
+"""One thread makes short calls of all kinds one after another; others join it when a call is slow."""
 
 from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Coroutine
 from typing import Any
 
 import pytest
 
+from lehr.base import short_calls
 from lehr.base.short_calls import ShortCalls
+
+SHARED = "short calls_0"
 
 
 def run(main: Coroutine[Any, Any, None]) -> None:
@@ -28,7 +32,7 @@ def test_calls_at_the_same_time_are_made_in_order_by_one_thread() -> None:
         found = await asyncio.gather(*(calls.run(make, number, times=2) for number in range(200)))
         assert [number for number, _thread in found] == [2 * number for number in range(200)]
         assert made == list(range(200))
-        assert {thread for _number, thread in found} == {"short_0"}
+        assert {thread for _number, thread in found} == {SHARED}
         calls.close()
 
     run(main())
@@ -60,6 +64,76 @@ def test_calls_that_hang_hold_up_no_others() -> None:
         calls.close()
 
     run(main())
+
+
+def test_all_kinds_of_calls_share_a_thread() -> None:
+    async def main() -> None:
+        kinds = [ShortCalls(f"kind {number}", 4) for number in range(3)]
+        found = await asyncio.gather(
+            *(calls.run(lambda: threading.current_thread().name) for calls in kinds for _ in range(10))
+        )
+        assert set(found) == {SHARED}
+        for calls in kinds:
+            calls.close()
+
+    run(main())
+
+
+def test_a_kind_whose_call_hangs_leaves_the_others_threads_of_their_own() -> None:
+    async def main() -> None:
+        hangs, other = ShortCalls("hangs", 2), ShortCalls("other", 2)
+        began, answers = threading.Event(), threading.Event()
+
+        def hang() -> bool:
+            began.set()
+            return answers.wait()
+
+        hanging = asyncio.create_task(hangs.run(hang))
+        await asyncio.to_thread(began.wait)
+        try:
+            found = [await other.run(lambda: threading.current_thread().name) for _ in range(3)]
+            assert set(found) == {"other_0"}
+        finally:
+            answers.set()
+        assert await hanging
+        while (name := await other.run(lambda: threading.current_thread().name)) != SHARED:
+            assert name == "other_0"
+        for calls in (hangs, other):
+            calls.close()
+
+    run(main())
+
+
+def test_calls_that_follow_each_other_for_long_let_those_of_other_kinds_in() -> None:
+    async def main() -> None:
+        endless, other = ShortCalls("endless", 1), ShortCalls("other", 1)
+        done = False
+
+        async def go_on() -> None:
+            while not done:
+                await endless.run(time.sleep, 0.001)
+
+        calls = [asyncio.create_task(go_on()) for _ in range(4)]
+        names = [await other.run(lambda: threading.current_thread().name) for _ in range(5)]
+        done = True
+        await asyncio.gather(*calls)
+        assert SHARED in names
+        for short in (endless, other):
+            short.close()
+
+    run(main())
+
+
+@pytest.mark.parametrize(
+    ("made", "computed", "slow"),
+    [(50, 0.1, False), (50, 0.01, True), (0, 0.1, True)],
+    ids=["computes", "waits", "hangs"],
+)
+def test_others_join_only_where_that_makes_calls_faster(made: int, computed: float, slow: bool) -> None:
+    progress = short_calls._Progress()
+    progress.begin(5.0, 1.0)
+    progress.made = made
+    assert progress.is_slow(5.1, 1.0 + computed) is slow
 
 
 def test_results_from_before_a_call_that_hangs_are_not_kept() -> None:

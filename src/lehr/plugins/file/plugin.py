@@ -56,9 +56,9 @@ _PUSHES = 128
 _MOST_TOGETHER = 64
 """Pushes in a batch. They end together."""
 
-_SYNCS = 8
+_SYNCS = 3
 """Threads that wait for the disk, for one batch: files that are synced at the same time share a write of the
-file system's journal."""
+file system's journal. More of them save little of that, and cost more than they save."""
 
 _Seen = tuple[WatchedEntry | None, Diff]
 
