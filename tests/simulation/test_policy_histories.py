@@ -26,6 +26,7 @@ SEEDS = {
     20440: "the judge expected a unit to be good whose content reads an output that nothing makes any more",
     22368: "the judge held an asset to its stall although it had other content in between",
     24275: "a dependency settled under another release before a turn from before that release looked at it",
+    40420: "the judge took a push that was over before a person asked to retry for the one under way",
     8611: "the judge did not look at units when a policy came back",
 }
 

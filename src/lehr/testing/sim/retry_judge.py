@@ -35,7 +35,7 @@ class RetryJudge:
         self._in_a_row: Counter[str] = Counter()
         self._told_until: dict[str, float] = {}
         self._failed_at: dict[tuple[str, str, str], float] = {}
-        self._pardoned: set[str] = set()
+        self._pardoned: dict[str, float] = {}
         self._excused: set[str] = set()
         self._stalled: dict[str, tuple[Digest, Digest, Goal]] = {}
         self._released_at: dict[str, tuple[object, ...]] = {}
@@ -48,7 +48,7 @@ class RetryJudge:
     def pardon(self) -> None:
         """A person asks that failed pushes be tried again immediately, including those yet to fail."""
         self.forget()
-        self._pardoned = {*self._witness.decisions, *self._witness.assets()}
+        self._pardoned = dict.fromkeys({*self._witness.decisions, *self._witness.assets()}, self._clock.now())
 
     def matched(self, entry: LedgerEntry) -> None:
         """An asset was found as intended without a push: its failures are over."""
@@ -81,9 +81,10 @@ class RetryJudge:
         self._in_a_row[operation.asset] += result in (Result.FAILED, Result.STALLED)
         self._told_until[operation.asset] = write.outcome.retry_at or 0.0
         pardoned = operation.asset in self._pardoned
-        self._pardoned.discard(operation.asset)
         if pardoned:
             self._excused.add(operation.asset)
+            if write.at >= self._pardoned[operation.asset]:  # and not one that was over, and written late
+                del self._pardoned[operation.asset]
         overtaken = write.outcome.message == "superseded" or self._overtaken(operation)
         # Its first release may come during the admission, where equal contents are not recognised.
         governs = self._witness.releases.governs(operation.asset)
