@@ -101,7 +101,8 @@ class Wakeups:
     def wake_slot(self, slot: Slot, cause: str, *, urgent: bool) -> None:
         """Queue a turn, once; one that arrives while the asset is busy runs afterwards.
 
-        Causes are hints and may be lost, except that a retry was requested.
+        Which cause it has may be lost, except that a retry was requested. A hint needs no turn of its own if
+        the one under way has yet to look at production.
         """
         if slot.activity is QUEUED:
             slot.cause = RETRY if cause == RETRY else slot.cause
