@@ -7,11 +7,11 @@ trouble delays no other (invariant I9).
 from __future__ import annotations
 
 import asyncio
-import functools
 import os
 from collections import Counter
 from collections.abc import Callable, Coroutine, Hashable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from functools import partial
 from typing import Any, NamedTuple, ParamSpec, Protocol, TypeVar
 
 P = ParamSpec("P")
@@ -62,31 +62,34 @@ class Threads:
         self._pool = ThreadPoolExecutor(size, thread_name_prefix=name)
 
     async def run(self, call: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        future = self._pool.submit(call, *args, **kwargs)
-        _under_way[future] = _Call(self._name, asyncio.get_running_loop())
-        future.add_done_callback(_forget)
-        return await asyncio.wrap_future(future)
+        return await _submitted(self._pool, self._name, partial(call, *args, **kwargs))
 
     def close(self) -> None:
         self._pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _forget(call: Future[Any]) -> None:
-    _under_way.pop(call, None)
+class SharedThread:
+    """Runs calls in a thread that all of these share, and reports them as calls of `name`."""
 
-
-_shared = ThreadPoolExecutor(1, thread_name_prefix="short calls")
-
-
-class SharedThread(Threads):
-    """Runs calls in a thread that all of these share, whatever their name."""
+    _pool = ThreadPoolExecutor(1, thread_name_prefix="short calls")
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._pool = _shared
 
-    def close(self) -> None:
-        pass
+    async def run(self, call: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await _submitted(self._pool, self._name, partial(call, *args, **kwargs))
+
+
+def _submitted(pool: ThreadPoolExecutor, name: str, call: Callable[[], T]) -> asyncio.Future[T]:
+    """The result of a call in a thread of `pool`."""
+    future = pool.submit(call)
+    _under_way[future] = _Call(name, asyncio.get_running_loop())
+    future.add_done_callback(_forget)
+    return asyncio.wrap_future(future)
+
+
+def _forget(call: Future[Any]) -> None:
+    _under_way.pop(call, None)
 
 
 class Background:
@@ -181,7 +184,7 @@ class Tracked:
         """The same for `work`, which waits for such a call."""
         self._calls[of] += 1
         task = asyncio.ensure_future(work)
-        task.add_done_callback(functools.partial(self._ended, of))
+        task.add_done_callback(partial(self._ended, of))
         await asyncio.wait({task})
         return task.result()
 
