@@ -36,13 +36,14 @@ class Manager:
                 return report
 
     def rest(self) -> list[str]:
-        """All that was sent and not read yet."""
+        """All that was sent and not read yet. Of what is not read for long, the newest reports are lost."""
         self._listener.setblocking(False)
         found: list[str] = []
         try:
             while True:
                 found.append(self._listener.recv(4096).decode())
         except BlockingIOError:
+            self._listener.settimeout(PATIENCE)
             return found
 
 
@@ -65,9 +66,10 @@ def test_start_watchdog_reload_and_shutdown_are_reported(workspace: Workspace, m
     changed = workspace.production / "motd.txt"
     with workspace.run("--source", "directory", "--poll", "1h", prefix=NO_TERMINAL) as running:
         assert manager.receives("READY") == {"READY": "1"}
+        running.says("production is as intended")
+        manager.rest()
         assert manager.receives("WATCHDOG")["STATUS"].startswith("enforcing shop; assets: 1")
         manager.receives("WATCHDOG")
-        running.says("production is as intended")
         workspace.declare_file("motd", "hello again")
         running._process.send_signal(signal.SIGHUP)
         assert int(manager.receives("RELOADING")["MONOTONIC_USEC"]) > 0
