@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import ctypes
 import errno
+import gc
 import mmap
 import os
 import platform
@@ -46,6 +47,7 @@ def confined(attempt: Callable[[], object], by: Collection[Mechanism] = tuple(Me
     confinement = Confinement()
     child = os.fork()
     if child == 0:
+        gc.freeze()  # what other tests have left is not finalized here
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, 2)
         status = 99
@@ -386,6 +388,37 @@ def test_a_generator_that_makes_a_raw_call_is_ended_and_named_with_its_line(call
     assert problem is not None
     assert (problem.code, problem.subject, answers) == ("GEN023", "generators/g.py:sneaky", []), problem
     assert problem.at == Position(path, 11)
+
+
+@needs_seccomp
+def test_what_the_parent_has_left_is_not_finalized_under_confinement(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Left:
+        """Garbage: it refers to itself, and only a collection ends it."""
+
+        def __init__(self) -> None:
+            self.itself = self
+            self.of = os.getpid()
+
+        def __del__(self) -> None:
+            if os.getpid() != self.of:
+                os.sync()  # is not on any list
+
+    apply = Confinement.apply
+
+    def apply_and_collect(self: Confinement) -> object:
+        applied = apply(self)
+        gc.collect()
+        return applied
+
+    monkeypatch.setattr(Confinement, "apply", apply_and_collect)
+    gc.disable()
+    try:
+        Left()
+        answers: list[bytes] = []
+        result = run(lambda send: send(b"done"), SandboxLimits(), SystemClock(), answers.append)
+    finally:
+        gc.enable()
+    assert (result.status, answers) == (0, [b"done"]), result
 
 
 STARTS_A_PROCESS = """

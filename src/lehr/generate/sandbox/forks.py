@@ -272,6 +272,9 @@ def be_forked(
         confinement: made by the parent process.
     """
     status = _EXIT_BROKEN
+    # Earlier objects are never collected, so their pages stay shared, and no finalizer of one makes a call
+    # for which the confinement ends this process.
+    gc.freeze()
     try:
         os.dup2(print_to, 1)
         os.dup2(print_to, 2)
@@ -281,7 +284,6 @@ def be_forked(
         highest = _MANY_FILES if open_files == resource.RLIM_INFINITY else open_files
         os.closerange(3, send_to)
         os.closerange(send_to + 1, highest)
-        gc.freeze()  # earlier objects are never collected, so their pages stay shared
         deny()
         work(lambda body: _write(send_to, body))
         status = 0
