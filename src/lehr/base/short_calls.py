@@ -102,6 +102,7 @@ class ShortCalls:
         self._threads = Threads(name, size)
         self._shared = SharedThread(name)
         self._in_shared: asyncio.Task[None] | None = None
+        self._to_begin: deque[None] = deque()
         self._size = size
         self._closed = False
         self._waiting: deque[_Call] = deque()
@@ -131,7 +132,8 @@ class ShortCalls:
         """Have one more thread make calls that wait: the shared one, unless it has not come back."""
         loop = asyncio.get_running_loop()
         if self._in_shared is None:
-            thread = loop.create_task(self._shared.run(self._make, loop, _TURN_SECONDS))
+            self._to_begin = deque([None])
+            thread = loop.create_task(self._shared.run(self._make_in_turn, loop, self._to_begin))
             self._in_shared = thread
         else:
             thread = loop.create_task(self._threads.run(self._make, loop, math.inf))
@@ -166,10 +168,22 @@ class ShortCalls:
         now = loop.time()
         slow = self._progress.is_slow(now, processor_seconds())
         if slow and waiting and now - waiting[0].asked_at >= _BRIEF_SECONDS:
+            self._rely_on_shared_no_more()
             for _ in range(min(-(-len(waiting) // _PART), self._size - len(self._joined))):
                 self._join()
         if self._joined and self._timer is None:
             self._timer = loop.call_later(_BRIEF_SECONDS, self._look)
+
+    def _rely_on_shared_no_more(self) -> None:
+        """If the shared thread has not begun, others hold it up: have it make no call when it does."""
+        try:
+            self._to_begin.pop()
+        except IndexError:
+            return
+        assert self._in_shared is not None
+        self._joined.discard(self._in_shared)
+        if self._newest is self._in_shared:
+            self._newest = None
 
     def _give_up(self, error: BaseException) -> None:
         while self._waiting:
@@ -183,6 +197,14 @@ class ShortCalls:
             self._made.popleft().deliver()
 
     # --- in a thread -------------------------------------------------------------
+
+    def _make_in_turn(self, loop: asyncio.AbstractEventLoop, to_begin: deque[None]) -> None:
+        """Make calls in the shared thread, which is not relied on if `to_begin` is empty."""
+        try:
+            to_begin.pop()
+        except IndexError:
+            return
+        self._make(loop, _TURN_SECONDS)
 
     def _make(self, loop: asyncio.AbstractEventLoop, seconds: float) -> None:
         """Make calls until none waits, or for some seconds. Several threads may do so."""

@@ -79,9 +79,10 @@ def test_all_kinds_of_calls_share_a_thread() -> None:
     run(main())
 
 
-def test_a_kind_whose_call_hangs_leaves_the_others_threads_of_their_own() -> None:
+@pytest.mark.parametrize("size", [1, 2])
+def test_a_kind_whose_call_hangs_leaves_the_others_threads_of_their_own(size: int) -> None:
     async def main() -> None:
-        hangs, other = ShortCalls("hangs", 2), ShortCalls("other", 2)
+        hangs, other = ShortCalls("hangs", 2), ShortCalls("other", size)
         began, answers = threading.Event(), threading.Event()
 
         def hang() -> bool:
@@ -104,6 +105,41 @@ def test_a_kind_whose_call_hangs_leaves_the_others_threads_of_their_own() -> Non
     run(main())
 
 
+def test_calls_of_which_one_may_be_made_at_a_time_do_not_meet_where_the_shared_thread_comes_back() -> None:
+    async def main() -> None:
+        hangs, single = ShortCalls("hangs", 1), ShortCalls("single", 1)
+        began, answers = threading.Event(), threading.Event()
+        at_once: list[int] = []
+        names: set[str] = set()
+
+        def hang() -> bool:
+            began.set()
+            return answers.wait()
+
+        def make() -> None:
+            at_once.append(len(making))
+            making.add(threading.current_thread().name)
+            names.update(making)
+            answers.set()
+            time.sleep(0.05)
+            making.clear()
+
+        making: set[str] = set()
+        hanging = asyncio.create_task(hangs.run(hang))
+        await asyncio.to_thread(began.wait)
+        try:
+            await asyncio.gather(*(single.run(make) for _ in range(5)))
+        finally:
+            answers.set()
+        assert await hanging
+        assert at_once == [0] * 5
+        assert "single_0" in names
+        for calls in (hangs, single):
+            calls.close()
+
+    run(main())
+
+
 def test_calls_that_follow_each_other_for_long_let_those_of_other_kinds_in() -> None:
     async def main() -> None:
         endless, other = ShortCalls("endless", 1), ShortCalls("other", 1)
@@ -113,11 +149,14 @@ def test_calls_that_follow_each_other_for_long_let_those_of_other_kinds_in() -> 
             while not done:
                 await endless.run(time.sleep, 0.001)
 
-        calls = [asyncio.create_task(go_on()) for _ in range(4)]
-        names = [await other.run(lambda: threading.current_thread().name) for _ in range(5)]
-        done = True
+        calls = [asyncio.create_task(go_on()) for _ in range(40)]  # some always wait
+        await asyncio.sleep(0)
+        try:
+            while await other.run(lambda: threading.current_thread().name) != SHARED:
+                pass
+        finally:
+            done = True
         await asyncio.gather(*calls)
-        assert SHARED in names
         for short in (endless, other):
             short.close()
 
