@@ -163,6 +163,18 @@ def test_one_that_depends_on_nothing_else_is_left_in_peace(
     )
 
 
+def test_each_of_many_generators_has_its_turn(interpreter: tuple[LazyForker, object]) -> None:
+    names = "abcdefgh"
+    read_one = (
+        '@for_each_file("services/%s.yaml")\ndef f(file):\n    yield asset("%s", "sample.Service", {})\n'
+    )
+    modules = {f"generators/{name}.py": HEAD + read_one % (name, name) for name in names}
+    worker = Worker({**files(""), **modules}, interpreter[0])
+    worker.answer()  # the first answer is never verified, and the second chooses what the third asks for
+    assert worker.problems(1 + len(names)) == ()
+    assert sorted(worker.again) == [f"services/{name}.yaml" for name in names]
+
+
 def test_the_doubt_stays_over_restarts_and_goes_with_other_code(
     tmp_path: Path, interpreter: tuple[LazyForker, object]
 ) -> None:

@@ -1,6 +1,6 @@
 """Rebuilds outputs in force, to detect what isolation cannot prevent.
 
-After an answer, a few randomly chosen inputs of one generator, and in time all of them, are passed to it
+After an answer, a few inputs of one generator, and in time all inputs of all generators, are passed to it
 again in another interpreter: with another order of sets, objects at other addresses, at a later time, and
 together with other inputs. A different output is an error from the next answer on, until the generator's code
 changes: either output may be in force, so nothing is published based on it.
@@ -76,6 +76,7 @@ class Verification:
 
     Args:
         files: files of the snapshot.
+        chance: chooses the generator to begin with, so that short-lived workers do not all verify the same.
     """
 
     def __init__(
@@ -94,7 +95,7 @@ class Verification:
         self._files = files
         self._elsewhere = elsewhere
         self._memo = memo
-        self._chance = chance
+        self._turn = int(chance.uniform(0, 1 << 20))
         self._left: dict[str, list[str]] = {}
         self._sample: Sample | None = None
         self._alone = True
@@ -126,7 +127,8 @@ class Verification:
         first, self._alone = self._alone, False
         known = [item for item in self._generators.ordered if not self._findings_of(item).diagnostics]
         if not first and known and self._elsewhere.ready():  # a worker may exist for one answer only
-            self._sample = self._sample_of(known[int(self._chance.uniform(0, len(known) - 0.001))])
+            self._sample = self._sample_of(known[self._turn % len(known)])
+            self._turn += 1
 
     def wanted(self) -> tuple[str, ...]:
         """Paths of the files whose contents `verify` needs."""
