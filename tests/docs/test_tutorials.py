@@ -30,8 +30,8 @@ exec {shlex.quote(sys.executable)} -c \
     'import sys; from urllib.request import urlopen; print(urlopen(sys.argv[2]).read().decode())' "$@"
 """
 
-# People take longer to read on than `lehr run` takes to start.
-_STARTED = "lehr run &\nuntil lehr sync; do sleep 0.1; done\n"
+# People take longer to read on than `lehr run` takes to start, but not to get to the next line of a block.
+_STARTED = "\nlehr run &\nuntil lehr sync; do sleep 0.1; done\n"
 
 
 def script(markdown: str) -> str:
@@ -39,7 +39,7 @@ def script(markdown: str) -> str:
     parts = ["set -eu"]  # stop at the first command that fails
     for language, text in _BLOCK.findall(markdown):
         if language == "sh":
-            parts.append(text.replace("lehr run &\n", _STARTED))
+            parts.append(re.sub(r"\nlehr run &\n\Z", _STARTED, f"\n{text}"))
             continue
         named = _FILE.match(text)
         assert named, f"this block does not say which file it is:\n{text}"

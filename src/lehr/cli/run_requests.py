@@ -41,8 +41,10 @@ def sync() -> None:
     import msgspec
 
     from lehr.base.clock import SystemClock
+    from lehr.cli.formatting import counted
     from lehr.cli.overview_text import refused
     from lehr.model.attempt import Attempt, Publication
+    from lehr.query.wait_conditions import in_force
 
     answer = send_request(Refresh(), timeout=_SYNC_SECONDS)
     attempt = msgspec.convert(answer.content, Attempt)
@@ -50,8 +52,8 @@ def sync() -> None:
         for line in refused(attempt, SystemClock().now()):
             click.echo(line, err=True)
         raise click.exceptions.Exit(1)
-    changed = f", {len(attempt.changed)} changed" if attempt.changed else ""
-    print(f"{attempt.publication}: {attempt.partition}@{attempt.sequence} is in force{changed}")
+    changed = f"; {counted(len(attempt.changed), 'asset')} changed" if attempt.changed else ""
+    print(f"{attempt.publication}: {in_force(attempt)}{changed}")
 
 
 @command()

@@ -175,9 +175,8 @@ def _running(run: RunState, now: float) -> str:
 
 def _newest(attempt: Attempt, now: float) -> str:
     """Result for the newest commit."""
-    from lehr.query.wait_conditions import refusal, revision_of
+    from lehr.query.wait_conditions import in_force, refusal, revision_of
 
-    revision = revision_of(attempt).removeprefix("the newest ")
     if attempt.publication is Publication.REFUSED:
         force = (
             f"{attempt.partition}@{attempt.sequence} stays in force"
@@ -187,9 +186,10 @@ def _newest(attempt: Attempt, now: float) -> str:
         what = refusal(attempt).removeprefix("the newest ")
         return terminal.printable(f"{what}; {force}; {formatting.ago(attempt.at, now)}; see `lehr why --all`")
     if attempt.publication is Publication.UNREADABLE:
+        revision = revision_of(attempt).removeprefix("the newest ")
         return f"{revision} cannot be read ({formatting.ago(attempt.at, now)}); see `lehr why --all`"
     warnings = f"; {formatting.counted(len(attempt.diagnostics), 'warning')}" if attempt.diagnostics else ""
-    return f"{revision} is in force as {attempt.partition}@{attempt.sequence}{warnings}"
+    return f"{in_force(attempt)}{warnings}"
 
 
 def history_line(run: RunState, now: float) -> str:

@@ -13,7 +13,7 @@ from lehr.cli.active_run import ActiveRun, active_run, seen
 from lehr.cli.command import command
 from lehr.cli.complete import complete_goal, complete_selector
 from lehr.cli.named_server import server_option
-from lehr.cli.stored import named_partition, open_reading, partition_option, state_option
+from lehr.cli.stored import found_state, named_partition, open_reading, partition_option, state_option
 from lehr.model.attempt import Attempt
 from lehr.query.partition_view import Reading
 from lehr.query.wait_conditions import MET, Unmet, missing_run, not_at, unconverged, unpublished
@@ -21,8 +21,8 @@ from lehr.query.wait_conditions import MET, Unmet, missing_run, not_at, unconver
 _POLL_SECONDS = 0.2
 _ASK_SECONDS = 1.0
 _LEAST_LOOK_SECONDS = 10.0
-_START_SECONDS = 3.0
-"""Seconds that `lehr run &` may take to lock its state."""
+_START_SECONDS = 5.0
+"""Seconds that `lehr run &` may take to create its state and lock it."""
 
 _MOST = 5
 
@@ -72,7 +72,7 @@ def wait(selector: str, goal: str, timeout: float, allow_pinned: bool) -> None:
     Exit codes:
       0  the newest commit is published, and the --for condition is met
       1  not within --timeout; or immediately if waiting would not help: the newest commit was refused, no
-         `lehr run` is active (one that was just started gets 3s), or only pinned assets are left
+         `lehr run` is active (one that was just started gets 5s), or only pinned assets are left
          (--for converged without --allow-pinned)
       2  invalid usage
 
@@ -81,10 +81,7 @@ def wait(selector: str, goal: str, timeout: float, allow_pinned: bool) -> None:
     import asyncio
 
     missing = _missing(selector, goal, allow_pinned=allow_pinned)
-    with contextlib.ExitStack() as opened:
-        run = opened.enter_context(contextlib.closing(active_run()))
-        waiting = _Wait(opened, run, missing, timeout, early=goal.startswith("incarnation"))
-        left = asyncio.run(waiting.until_met(timeout))
+    left = asyncio.run(_until_met(missing, timeout, early=goal.startswith("incarnation")))
     if left.what:
         span, what = formatting.span(timeout), formatting.first_of(left.what, _MOST)
         raise LehrError(
@@ -95,40 +92,61 @@ def wait(selector: str, goal: str, timeout: float, allow_pinned: bool) -> None:
         )
 
 
-class _Wait:
-    """One wait, checked repeatedly."""
+async def _until_met(missing: Goal, timeout: float, *, early: bool) -> Unmet:
+    """The obstacles that remain in the end.
 
-    def __init__(
-        self, opened: contextlib.ExitStack, run: ActiveRun, missing: Goal, timeout: float, *, early: bool
-    ) -> None:
-        """`early`: once the condition is met, it needs no `lehr run`, and stays met."""
-        self._opened = opened
-        self._run = run
-        self._missing = missing
-        self._look_seconds = max(timeout, _LEAST_LOOK_SECONDS)
-        self._early = early
-        self._reading: Reading | None = None
-        self._attempt: Attempt | None = None
-        self._caught_up = False
-        self._may_start_until = 0.0
-        self._active_until = 0.0
-        self._ask_at = 0.0
+    Args:
+        early: once the condition is met, it needs no `lehr run`, and stays met.
+    """
+    from lehr.base.clock import SystemClock
 
-    async def until_met(self, timeout: float) -> Unmet:
-        """The obstacles that remain in the end."""
-        from lehr.base.clock import SystemClock
-
-        clock = SystemClock()
-        deadline = clock.monotonic() + timeout
-        self._may_start_until = min(deadline, clock.monotonic() + _START_SECONDS)
+    clock = SystemClock()
+    deadline = clock.monotonic() + timeout
+    may_start_until = min(deadline, clock.monotonic() + _START_SECONDS)
+    while found_state() is None and clock.monotonic() < may_start_until:
+        await clock.sleep(_POLL_SECONDS)
+    with contextlib.ExitStack() as opened:
+        run = opened.enter_context(contextlib.closing(active_run()))
+        waiting = _Wait(opened, run, missing, timeout, may_start_until, early=early)
         while True:
-            left = self._left(clock.monotonic(), clock.now())
+            left = waiting.left(clock.monotonic(), clock.now())
             rest = deadline - clock.monotonic()
             if not left.what or left.final or rest <= 0:
                 return left
             await clock.sleep(min(_POLL_SECONDS, rest))
 
-    def _left(self, monotonic: float, now: float) -> Unmet:
+
+class _Wait:
+    """One wait, checked repeatedly.
+
+    Args:
+        early: as in `_until_met`.
+    """
+
+    def __init__(
+        self,
+        opened: contextlib.ExitStack,
+        run: ActiveRun,
+        missing: Goal,
+        timeout: float,
+        may_start_until: float,
+        *,
+        early: bool,
+    ) -> None:
+        self._opened = opened
+        self._run = run
+        self._missing = missing
+        self._look_seconds = max(timeout, _LEAST_LOOK_SECONDS)
+        self._may_start_until = may_start_until
+        self._early = early
+        self._reading: Reading | None = None
+        self._attempt: Attempt | None = None
+        self._caught_up = False
+        self._active_until = 0.0
+        self._ask_at = 0.0
+
+    def left(self, monotonic: float, now: float) -> Unmet:
+        """The obstacles that remain now."""
         reading = self._open(now)
         if self._early and reading is not None and self._missing(reading) == MET:
             return MET

@@ -119,6 +119,12 @@ def revision_of(attempt: Attempt) -> str:
     return f"the newest commit {attempt.sources[0].revision[:_SHOWN]}"
 
 
+def in_force(attempt: Attempt) -> str:
+    """Under which name the newest commit is in force."""
+    revision = revision_of(attempt).removeprefix("the newest ")
+    return f"{revision} is in force as {attempt.partition}@{attempt.sequence}"
+
+
 # --- assets --------------------------------------------------------------------------------
 
 

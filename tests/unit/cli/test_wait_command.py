@@ -73,6 +73,7 @@ def ends(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> Ends:
     """How `lehr wait` ends, over `shelf`, that does not wait; `run` and `attempt` are what it finds."""
 
     def call(*arguments: str, run: RunState = ACTIVE, attempt: Attempt | None = UNCHANGED) -> int:
+        monkeypatch.setattr(lehr.cli.wait, "found_state", lambda: Path(Run.place))
         monkeypatch.setattr(lehr.cli.wait, "active_run", lambda: Run(run, attempt))
         reading = contextlib.nullcontext(shelf.reading())
         monkeypatch.setattr(lehr.cli.wait, "open_reading", lambda: reading)
@@ -127,3 +128,26 @@ def test_an_incarnation_that_was_published_once_needs_neither(ends: Ends) -> Non
     inactive = RunState(active=False, now=9.0)
     assert ends("--for", "incarnation=1", run=inactive, attempt=REFUSED) == 0
     assert ends("--for", "incarnation=2", run=inactive, attempt=None) == 1
+
+
+def test_a_run_that_was_just_started_may_yet_have_to_create_its_state(
+    ends: Ends, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks = iter([None, None, Path(Run.place)])
+
+    def started() -> Run:
+        assert next(looks, "found") == "found"
+        return Run(ACTIVE, UNCHANGED)
+
+    assert ends() == 0
+    monkeypatch.setattr(lehr.cli.wait, "found_state", lambda: next(looks))
+    monkeypatch.setattr(lehr.cli.wait, "active_run", started)
+    result = CliRunner().invoke(cli, ["wait", "--timeout", "60s"])
+    assert result.exit_code == 0, result.output
+
+
+def test_without_a_state_a_wait_says_so_in_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(cli, ["wait", "--timeout", "0.1s"])
+    assert isinstance(result.exception, LehrError)
+    assert result.exception.code == "CLI158"
