@@ -20,6 +20,13 @@ def run(main: Coroutine[Any, Any, None]) -> None:
     asyncio.run(asyncio.wait_for(main, 20))
 
 
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No thread joins where the shared one gets no processor for a while."""
+    monkeypatch.setattr(short_calls, "_BRIEF_SECONDS", 60.0)
+
+
+@pytest.mark.usefixtures("patient")
 def test_calls_at_the_same_time_are_made_in_order_by_one_thread() -> None:
     async def main() -> None:
         calls = ShortCalls("short", 4)
@@ -66,6 +73,7 @@ def test_calls_that_hang_hold_up_no_others() -> None:
     run(main())
 
 
+@pytest.mark.usefixtures("patient")
 def test_all_kinds_of_calls_share_a_thread() -> None:
     async def main() -> None:
         kinds = [ShortCalls(f"kind {number}", 4) for number in range(3)]
@@ -83,6 +91,7 @@ def test_all_kinds_of_calls_share_a_thread() -> None:
 def test_a_kind_whose_call_hangs_leaves_the_others_threads_of_their_own(size: int) -> None:
     async def main() -> None:
         hangs, other = ShortCalls("hangs", 2), ShortCalls("other", size)
+        own = {f"other_{number}" for number in range(size)}
         began, answers = threading.Event(), threading.Event()
 
         def hang() -> bool:
@@ -93,12 +102,12 @@ def test_a_kind_whose_call_hangs_leaves_the_others_threads_of_their_own(size: in
         await asyncio.to_thread(began.wait)
         try:
             found = [await other.run(lambda: threading.current_thread().name) for _ in range(3)]
-            assert set(found) == {"other_0"}
+            assert set(found) <= own
         finally:
             answers.set()
         assert await hanging
         while (name := await other.run(lambda: threading.current_thread().name)) != SHARED:
-            assert name == "other_0"
+            assert name in own
         for calls in (hangs, other):
             calls.close()
 
