@@ -95,7 +95,7 @@ def _opened(reading: Reading, metrics: Path | None) -> AbstractAsyncContextManag
 
 def _supposed_lines(found: Supposed, now: float) -> Iterator[str]:
     planned = found.planned
-    yield f"{_dot(found)} {terminal.printable(f'{planned.id} {_would(found)}{_why(found)}')}"
+    yield f"{_dot(found)} {terminal.printable(f'{planned.id} {_WOULD[found.planned.result]}{_why(found)}')}"
     if found.commands:
         yield f"  if         {_commands(found)}"
     yield from _details(planned, now, blocked=not found.unblocked)
@@ -107,7 +107,7 @@ def _unblocking_lines(found: Unblocking, now: float) -> Iterator[str]:
         yield from _supposed_lines(found.now, now)
         yield "  unblock    nothing blocks it"
         return
-    yield f"{_dot(found.now)} {terminal.printable(f'{id} {_is(found.now)}{_why(found.now)}')}"
+    yield f"{_dot(found.now)} {terminal.printable(f'{id} {_IS[found.now.planned.result]}{_why(found.now)}')}"
     if found.then is not None:
         yield from _found(found.then, now)
         return
@@ -119,7 +119,7 @@ def _unblocking_lines(found: Unblocking, now: float) -> Iterator[str]:
     rest = found.otherwise
     if rest.commands:
         yield f"  if         {_commands(rest)}"
-        yield f"  then       it {_would(rest)}{terminal.printable(_why(rest))}"
+        yield f"  then       it {_WOULD[rest.planned.result]}{terminal.printable(_why(rest))}"
     yield from _details(rest.planned, now, blocked=True)
 
 
@@ -132,7 +132,7 @@ def _found(then: Supposed, now: float) -> Iterator[str]:
         yield "  note       approve it once Lehr has carried out the other commands and shows the diff"
     if any(command.startswith(_RETRY) for command in then.commands):
         yield "  note       its last push failed, and so does the next one unless you fix the cause first"
-    yield f"  then       it {_would(then)}"
+    yield f"  then       it {_WOULD[then.planned.result]}"
     yield from _details(then.planned, now, blocked=False)
 
 
@@ -159,18 +159,6 @@ def _why(found: Supposed) -> str:
 
 def _dot(found: Supposed) -> str:
     return paint(Status.CONVERGED if found.unblocked else Status.WAITING, "●")
-
-
-def _would(found: Supposed) -> str:
-    if found.planned.result is PlannedResult.AS_INTENDED and not found.unblocked:
-        return "would still be held back"
-    return _WOULD[found.planned.result]
-
-
-def _is(found: Supposed) -> str:
-    if found.planned.result is PlannedResult.AS_INTENDED:
-        return "is held back"
-    return _IS[found.planned.result]
 
 
 _WOULD = {

@@ -291,14 +291,13 @@ class Planner:
     def _planned(self, slot: Slot) -> Planned:
         ended, ledger = self._ended[slot.key.id], slot.state.ledger
         decision, condition = ended.decision, ended.decision.condition
-        needs_approval = condition.reason == Reason.APPROVAL_NEEDED
         was_in_place = ledger is not None and ledger.goal is decision.goal
         return Planned(
             slot.key.id,
             slot.type,
             decision.goal,
             decision.content,
-            PlannedResult.APPROVAL if needs_approval else _RESULTS[condition.status],
+            _BY_REASON.get(condition.reason) or _RESULTS[condition.status],
             condition.reason,
             condition.message,
             condition.unblock,
@@ -475,6 +474,14 @@ _RESULTS = {
     Status.STALLED: PlannedResult.NOT_KNOWN,
     Status.UNKNOWN: PlannedResult.NOT_KNOWN,
 }
+
+
+_BY_REASON: dict[str, PlannedResult] = {
+    Reason.APPROVAL_NEEDED: PlannedResult.APPROVAL,
+    Reason.AWAITING_RELEASE: PlannedResult.HELD,
+    Reason.PINNED: PlannedResult.HELD,
+}
+"""Results that the reason decides, whatever the status."""
 
 
 def recovered(runtime: Runtime) -> Recovery:

@@ -34,7 +34,6 @@ from lehr.model.asset import Asset, AssetId, AssetKey, Partition
 from lehr.model.control import Control
 from lehr.model.control_index import ControlIndex
 from lehr.model.evidence import RolloutCommand
-from lehr.model.reason import Reason
 from lehr.model.release import Released
 from lehr.model.selector import Selector
 from lehr.sdk.check import CheckPlugin
@@ -292,10 +291,4 @@ class WhatIf:
 
 def is_unblocked(planned: Planned) -> bool:
     """Whether nothing keeps an asset from its intended state: it would be pushed, or is there."""
-    if planned.result is PlannedResult.AS_INTENDED:
-        return planned.reason not in _HELD_BACK
-    return planned.result in (PlannedResult.PUSHED, PlannedResult.ORPHANED)
-
-
-_HELD_BACK = (Reason.AWAITING_RELEASE, Reason.PINNED)
-"""Reasons of an asset that is as it should be for now, and not as the newest intent has it."""
+    return planned.result in (PlannedResult.PUSHED, PlannedResult.AS_INTENDED, PlannedResult.ORPHANED)

@@ -131,3 +131,15 @@ def test_problems_of_a_workspace_are_json_for_programs(workspace: Path) -> None:
     [problem] = json.loads(done.stderr)
     assert (done.returncode, done.stdout) == (1, "")
     assert problem["at"]["file"] == "assets/broken.yaml"
+
+
+def test_what_awaits_its_release_is_held(workspace: Path) -> None:
+    lehr("run", "--once")
+    waves = "id: waves\ntype: lehr.RolloutPolicy\npayload: {select: {ids: [motd]}}\n"
+    (workspace / "assets" / "waves.yaml").write_text(waves)
+    lehr("run", "--once")
+    files = workspace / "assets" / "files.yaml"
+    files.write_text(ASSETS.replace("world", "everybody"))
+    planned = lehr("plan", "--exit-code")
+    assert "motd (lehr.File): held\n  because    as in incarnation 1; newer content is not rel" in planned
+    assert planned.endswith("1 held, 3 as intended\n")
