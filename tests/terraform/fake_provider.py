@@ -36,9 +36,7 @@ if __name__ == "__main__":  # started by its path, from anywhere
     _ROOT = Path(__file__).parents[2]
     sys.path[:0] = [str(_ROOT), str(_ROOT / "src")]
 
-import grpc
-import grpc.aio
-
+from lehr.plugins.grpc_library import grpc
 from lehr.plugins.terraform.wire import calls, messages
 from lehr.plugins.terraform.wire.calls import Call
 from tests.terraform.fake_answers import FakeProvider

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import AsyncGenerator
 from typing import Any, NamedTuple
 
-os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # it would print to our standard error that processes end
-
-import grpc
-import grpc.aio
-
 from lehr.base.errors import StalledError, TransientError
+from lehr.plugins.grpc_library import grpc
 from lehr.plugins.remote import messages as m
 
 MOST_BYTES = 4 << 20

@@ -16,11 +16,9 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
-import grpc
-import grpc.aio
-
 from lehr.base.blocking import Threads
 from lehr.model.types import AssetType, Registry
+from lehr.plugins.grpc_library import grpc
 from lehr.plugins.remote.channel import MOST_BYTES
 from lehr.plugins.remote.given import GivenSecrets
 from lehr.plugins.remote.opening import HANDSHAKE

@@ -9,8 +9,6 @@ from collections import OrderedDict
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from typing import Any, NamedTuple
 
-import grpc
-import grpc.aio
 import msgspec
 
 from lehr.base.blocking import Blocking, Inline
@@ -20,6 +18,7 @@ from lehr.model.asset import AssetId, Partition
 from lehr.model.diff import Diff, Target
 from lehr.model.operation import Operation, Outcome, Progress
 from lehr.model.types import Registry
+from lehr.plugins.grpc_library import grpc
 from lehr.plugins.remote import messages as m
 from lehr.plugins.remote.check_wire import push_of, verdict_message
 from lehr.plugins.remote.given import GivenReader, reading

@@ -8,12 +8,11 @@ import os
 import sys
 from typing import Any, NoReturn
 
-import grpc
-
 from lehr.checks import CHECKS
 from lehr.checks import TYPES as CHECK_TYPES
 from lehr.model.asset import AssetId
 from lehr.model.decision import Reservation, Verdict
+from lehr.plugins.grpc_library import grpc
 from lehr.plugins.remote import messages as m
 from lehr.plugins.remote import server
 from lehr.plugins.remote.service import Service

@@ -8,8 +8,7 @@ import sys
 from collections.abc import AsyncGenerator
 from typing import Any
 
-import grpc
-
+from lehr.plugins.grpc_library import grpc
 from lehr.plugins.remote import messages as m
 from lehr.plugins.remote import server
 from lehr.plugins.remote.service import Service

@@ -9,13 +9,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-import grpc
-import grpc.aio
 import pytest
 
 from lehr.base.clock import SystemClock
 from lehr.base.errors import TransientError
 from lehr.model.types import Registry
+from lehr.plugins.grpc_library import grpc
 from lehr.plugins.remote.channel import Tls
 from lehr.plugins.remote.connection import Connection
 from lehr.plugins.remote.given import GivenSecrets

@@ -9,10 +9,9 @@ import time
 from collections.abc import Iterator
 from typing import Any, NoReturn
 
-import grpc
-
 from lehr.base.diagnostics import Diagnostic, Severity
 from lehr.model.asset import AssetId
+from lehr.plugins.grpc_library import grpc
 from lehr.plugins.remote import messages as m
 from lehr.plugins.remote import server
 from lehr.plugins.remote.service import Service

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Callable
 from typing import Any, Protocol
 
-os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # it would print to our standard error that processes end
-
-import grpc
-import grpc.aio
 from google.protobuf.message import DecodeError
 
 from lehr.base.text import one_line
+from lehr.plugins.grpc_library import grpc
 from lehr.plugins.terraform.provider import ProviderGoneError
 from lehr.plugins.terraform.wire import messages
 from lehr.plugins.terraform.wire.calls import Call
