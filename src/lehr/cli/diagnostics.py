@@ -6,7 +6,7 @@ error[GEN007]: `replicas`: -1 is less than the minimum of 0
  5 |   replicas: -1
    |   ^
    = why: it does not fit team.Service
-   = fix: write a value that `Service` takes
+   = fix: write a number that is at least 0
 """
 
 from __future__ import annotations

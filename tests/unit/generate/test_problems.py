@@ -22,6 +22,7 @@ class Outer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     inner: Inner | None = None
     either: int | list[str] | None = None
     bound: Annotated[int, msgspec.Meta(ge=0)] | Literal["unlimited"] | None = None
+    share: Annotated[float, msgspec.Meta(gt=0, lt=1.5)] = 1
     many: dict[str, Inner] = {}
 
     def __post_init__(self) -> None:
@@ -72,12 +73,26 @@ def test_a_value_that_fits_has_no_problems() -> None:
             "/bound",
             "`bound` is the string '8M', which is not an integer or `unlimited`",
         ),
+        ({"name": "x", "share": 0}, "/share", "`share`: 0 is not greater than 0"),
+        ({"name": "x", "share": 2}, "/share", "`share`: 2 is not less than 1.5"),
         ({"name": "forbidden"}, "", "that name is taken"),
         ([], "", "it is a list, not a mapping"),
     ],
 )
 def test_each_problem_has_its_pointer_and_says_what_is_wrong(value: Any, pointer: str, what: str) -> None:
     assert listed(value) == [(pointer, what)]
+
+
+@pytest.mark.parametrize(
+    ("value", "fix"),
+    [
+        ({"inner": {"size": 0}}, "write a number that is at least 1"),
+        ({"share": 0}, "write a number that is greater than 0"),
+    ],
+)
+def test_a_number_out_of_bounds_is_answered_with_the_bound(value: Any, fix: str) -> None:
+    [problem] = problems_of({"name": "x", **value}, Outer)
+    assert problem.fix == fix
 
 
 def test_a_value_in_another_case_is_recognized() -> None:

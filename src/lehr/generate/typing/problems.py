@@ -308,8 +308,27 @@ def _explain(error: Any, schema: dict[str, Any], base: tuple[str | int, ...], of
             yield Problem(at, what, fix=fix)
         case "anyOf":
             yield from _any_of(error, schema, path, of)
+        case "minimum" | "maximum":
+            yield Problem(at, f"{field}: {_cut(error.message)}", fix=_within(kind))
+        case "exclusiveMinimum" | "exclusiveMaximum":
+            yield Problem(
+                at, f"{field}: {error.instance} is not {_BOUNDS[kind.name]} {kind.limit}", fix=_within(kind)
+            )
         case _:
             yield Problem(at, f"{field}: {_cut(error.message)}")
+
+
+_BOUNDS = {
+    "minimum": "at least",
+    "maximum": "at most",
+    "exclusiveMinimum": "greater than",
+    "exclusiveMaximum": "less than",
+}
+
+
+def _within(kind: Any) -> str:
+    """Advice to keep to a bound."""
+    return f"write a number that is {_BOUNDS[kind.name]} {kind.limit}"
 
 
 def _as(wanted: str, value: Any) -> str:
