@@ -138,7 +138,7 @@ class CanaryAnalysis(
             raise ValueError(f"{problem.what}: {problem.fix}")
         metrics = self.judge.metrics or default_metrics(list(self.counters))
         if not metrics:
-            raise ValueError("judge.metrics is missing, and no counter is named `errors` or `failures`")
+            raise ValueError("`judge.metrics` is missing, and no counter is named `errors` or `failures`")
         for metric in metrics:
             needed = columns_of(metric, list(self.counters)).names()
             if missing := [name for name in needed if name not in self.counters]:

@@ -233,7 +233,7 @@ def test_all_misfits_are_told_each_where_it_was_written(schema: dict[str, Any]) 
 def test_what_protobuf_2_requires_is_required_and_its_defaults_stay_unsaid(messages: Messages) -> None:
     schema = messages.schema("shop.v0.Thing")
     assert schema is not None
-    assert told({}, schema) == [("", "name is missing")]
+    assert told({}, schema) == [("", "`name` is missing")]
     assert stored({"name": "a"}, schema) == {"name": "a", "at": []}
 
 

@@ -45,12 +45,12 @@ def test_a_value_that_fits_has_no_problems() -> None:
 @pytest.mark.parametrize(
     ("value", "pointer", "what"),
     [
-        ({}, "", "name is missing"),
+        ({}, "", "`name` is missing"),
         ({"name": 1}, "/name", "`name` is the number 1, not a string"),
         ({"name": None}, "/name", "`name` is null, not a string"),
         ({"name": "x", "mane": 1}, "/mane", "unknown field `mane`"),
         ({"name": "x", "inner": {"size": 0}}, "/inner/size", "`inner.size`: 0 is less than the minimum of 1"),
-        ({"name": "x", "inner": {}}, "/inner", "inner.size is missing"),
+        ({"name": "x", "inner": {}}, "/inner", "`inner.size` is missing"),
         (
             {"name": "x", "either": "y"},
             "/either",

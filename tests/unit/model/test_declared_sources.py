@@ -27,7 +27,7 @@ BAD = [
     ({"got": "a"}, "kind of source"),
     ([], "kind of source"),
     ({"git": "a", "brunch": "b"}, "unknown field `brunch`"),
-    ({"sql": "sqlite:a", "query": "SELECT 1"}, "key is missing"),
+    ({"sql": "sqlite:a", "query": "SELECT 1"}, "`key` is missing"),
     ({"sql": "mysql://h/d", "query": "SELECT 1", "key": ["a"]}, "postgresql:// or sqlite:"),
     ({"sql": "postgresql://u:x@h/d", "query": "SELECT 1", "key": ["a"]}, "holds a password"),
     ({"sql": "postgresql://h/d?password=x", "query": "SELECT 1", "key": ["a"]}, "holds a password"),

@@ -411,8 +411,8 @@ def test_the_error_rate_of_all_cohorts_is_that_of_the_rollout() -> None:
 @pytest.mark.parametrize(
     ("fields", "why"),
     [
-        ({"counters": {"requests": "x"}}, "judge.metrics is missing"),
-        ({"counters": {"errors": "x"}}, "judge.metrics is missing"),
+        ({"counters": {"requests": "x"}}, "`judge.metrics` is missing"),
+        ({"counters": {"errors": "x"}}, "`judge.metrics` is missing"),
     ],
 )
 def test_an_analysis_that_compares_nothing_is_refused(fields: dict[str, Any], why: str) -> None:

@@ -118,7 +118,7 @@ class _Conversion:
             self._choose(choice, fields, path)
         for name in node.get("required", ()):
             if name not in fields:
-                self._wrong(path, f"{dotted((*path, name))} is missing", f"add `{name}`")
+                self._wrong(path, f"`{dotted((*path, name))}` is missing", f"add `{name}`")
         for name, item in properties.items():
             if name not in fields and "default" in item:
                 fields[name] = item["default"]

@@ -290,7 +290,7 @@ def _explain(error: Any, schema: dict[str, Any], base: tuple[str | int, ...], of
     match kind.name:
         case "required":
             yield Problem(
-                at, f"{_cut(dotted((*path, kind.property)))} is missing", fix=f"add `{kind.property}`"
+                at, f"`{_cut(dotted((*path, kind.property)))}` is missing", fix=f"add `{kind.property}`"
             )
         case "additionalProperties":
             fields = list(_parent(schema, error.schema_path).get("properties", ()))
