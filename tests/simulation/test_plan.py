@@ -60,7 +60,7 @@ def test_a_pinned_asset_is_compared_with_what_it_is_pinned_to(tmp_path: Path) ->
 
     found = both(tmp_path, [thing(id, "2") for id in "abc"], history=history, controls=pinned)
     assert {id: str(item.result) for id, item in found.planned.items()} == {
-        "a": "as intended",
+        "a": "held",
         "b": "will be pushed",
         "c": "will be pushed",
     }
