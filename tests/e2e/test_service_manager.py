@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import socket
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,8 +17,15 @@ from lehr.store.sqlite import SqliteStore
 from tests.e2e.bad_input.workspace import PATIENCE, Workspace, until
 
 HOUR = 3600.0
-NO_TERMINAL = ("setsid",)
-"""Where a terminal controls it, SIGHUP means that the terminal is gone."""
+_HEAR_SIGHUP = """
+import os, signal, sys
+os.setsid()
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+HEARS_SIGHUP = (sys.executable, "-c", _HEAR_SIGHUP)
+"""Where a terminal controls it, SIGHUP means that the terminal is gone; where these tests run under nohup, it
+would be ignored."""
 
 
 class Manager:
@@ -64,7 +72,7 @@ def workspace(tmp_path: Path) -> Workspace:
 
 def test_start_watchdog_reload_and_shutdown_are_reported(workspace: Workspace, manager: Manager) -> None:
     changed = workspace.production / "motd.txt"
-    with workspace.run("--source", "directory", "--poll", "1h", prefix=NO_TERMINAL) as running:
+    with workspace.run("--source", "directory", "--poll", "1h", prefix=HEARS_SIGHUP) as running:
         assert manager.receives("READY") == {"READY": "1"}
         running.says("production is as intended")
         manager.rest()
