@@ -208,7 +208,9 @@ def test_a_freeze_holds_at_once_and_says_so(running: Workspace) -> None:
     # given a freeze, when intent changes
     running.lehr("freeze", "all", "--reason", "busy day", "--for", "2h")
     running.declare("changed")
-    assert "is in force as shop@2" in running.lehr("sync").stdout
+    synced = running.lehr("sync").stdout
+    assert synced.startswith("published: ")
+    assert synced.endswith(" is in force as shop@2; 1 asset changed\n")
     running.lehr("wait", "greeting", "--for", "status=waiting", "--timeout", "30s")
     # then nothing is pushed, and everybody can see why
     assert running.production == "hello\n"

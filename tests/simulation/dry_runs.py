@@ -11,7 +11,8 @@ from lehr.base.chance import Chance
 from lehr.base.digest import Digest
 from lehr.checks import CHECKS, TYPES
 from lehr.dry_run.candidate import CandidateIntent
-from lehr.dry_run.planner import Planned, Planner
+from lehr.dry_run.planned import Planned
+from lehr.dry_run.planner import Planner
 from lehr.model.asset import Asset, AssetId
 from lehr.model.control import Control, ControlKind
 from lehr.model.decision import Decision, Verdict

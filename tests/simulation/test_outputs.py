@@ -14,7 +14,8 @@ from lehr.base.clock import Clock
 from lehr.checks import CHECKS, TYPES
 from lehr.cli.describe import _document, _history
 from lehr.dry_run.candidate import CandidateIntent
-from lehr.dry_run.planner import Planned, Planner
+from lehr.dry_run.planned import Planned
+from lehr.dry_run.planner import Planner
 from lehr.model.addons import DEPENDS_ON, TURNDOWN, DependsOn, Turndown
 from lehr.model.asset import Asset, AssetId, AssetKey, make_asset
 from lehr.model.decision import Status

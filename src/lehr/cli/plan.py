@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 
     from lehr.cli.working_tree import WorkingTree
     from lehr.dry_run.intent_changes import IntentChanges
-    from lehr.dry_run.planner import Planned, Planner
+    from lehr.dry_run.planned import Planned
+    from lehr.dry_run.planner import Planner
     from lehr.enforce.recovery import Recovery
     from lehr.model.asset import Partition
     from lehr.model.incarnation import Incarnation

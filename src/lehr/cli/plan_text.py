@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from lehr.cli import field_text, terminal
 from lehr.cli.explanation_text import differences
 from lehr.dry_run.intent_changes import IntentChanges
-from lehr.dry_run.planner import Planned, PlannedResult
+from lehr.dry_run.planned import Planned, PlannedResult
 from lehr.model.diff import Goal
 from lehr.model.operation import Purpose
 from lehr.query.compare import ChangeKind

@@ -11,12 +11,12 @@ from lehr.cli import terminal
 from lehr.cli.explanation_text import differences, paint, verdict_lines
 from lehr.cli.output import show_text
 from lehr.cli.stored import remote_store, state_folder
-from lehr.dry_run.planner import PlannedResult
+from lehr.dry_run.planned import PlannedResult
 from lehr.model.decision import Status
 
 if TYPE_CHECKING:
     from lehr.dry_run.dry_turns import DryTurns
-    from lehr.dry_run.planner import Planned
+    from lehr.dry_run.planned import Planned
     from lehr.dry_run.unblock import Unblocking
     from lehr.dry_run.what_if import Supposed
     from lehr.query.partition_view import Reading

@@ -13,6 +13,7 @@ Architecture invariants:
 | `candidate` | the incarnation that publishing a workspace would create |
 | `supposed` | admission of simulated pushes, one after the other |
 | `planner` | the turns of all assets, up to their pushes |
+| `planned` | the planned result of an asset |
 | `promotion` | which incarnation of another partition a source would be pinned to |
 | `intent_changes` | the changes of intent behind a push |
 | `texts`, `revealed` | the texts that pushes would change, without secrets |

@@ -8,7 +8,8 @@ from msgspec.structs import replace
 
 from lehr.dry_run.candidate import PublishedIntent
 from lehr.dry_run.memories import remembered
-from lehr.dry_run.planner import Planned, Planner
+from lehr.dry_run.planned import Planned
+from lehr.dry_run.planner import Planner
 from lehr.dry_run.what_if import Rollouts, WhatIf
 from lehr.model.selector import Selector
 from lehr.query.asset_rows import known_asset

@@ -10,11 +10,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import enum
 from collections.abc import Callable, Collection, Coroutine, Sequence
 from typing import Any, NamedTuple, cast
 
-import msgspec
 from msgspec.structs import replace
 
 from lehr.base.clock import Clock
@@ -25,6 +23,7 @@ from lehr.dry_run.candidate import CandidateIntent, PublishedIntent
 from lehr.dry_run.comparisons import Comparisons
 from lehr.dry_run.intent_changes import IntentChanges, intent_changes
 from lehr.dry_run.memories import Memories, no_memories
+from lehr.dry_run.planned import Planned, PlannedResult, result_of
 from lehr.dry_run.supposed import Supposed
 from lehr.dry_run.texts import has_texts, texts_of
 from lehr.enforce.conclude import broke
@@ -61,8 +60,8 @@ from lehr.enforce.turn_checks import TurnCheckReader, ask_all, waits_for
 from lehr.enforce.unserved import Unserved
 from lehr.enforce.viewer import Viewer
 from lehr.model.asset import Asset, AssetId, AssetKey
-from lehr.model.decision import Decision, Status, Verdict
-from lehr.model.diff import Diff, Goal, Target
+from lehr.model.decision import Decision
+from lehr.model.diff import Target
 from lehr.model.operation import Purpose
 from lehr.model.reason import Reason
 from lehr.model.writes import RecordDecision
@@ -77,47 +76,6 @@ _EPOCH = 0
 """Epoch of a lease that is never taken."""
 
 _CAUSE = "plan"
-
-
-class PlannedResult(enum.StrEnum):
-    """The planned result of an asset's next turn."""
-
-    AS_INTENDED = "as intended"
-    PUSHED = "will be pushed"
-    WAITS = "waits"
-    APPROVAL = "needs approval"
-    HELD = "held"
-    ORPHANED = "orphaned"
-    NOT_KNOWN = "not known"
-
-
-class Planned(msgspec.Struct, frozen=True):
-    """The expected result of an asset's next turn.
-
-    Attributes:
-        goal: the goal that production is compared with.
-        content: sequence of the incarnation whose content the goal has; 0 if there is none.
-        reason, message, unblock: as in a condition (`lehr.model.decision.Condition`).
-        diff: None if its plugin could not compare, or was not asked.
-        wait_for: assets whose settling may change the answer.
-        verdicts: of the checks.
-        purpose: of the push (`lehr.model.operation.Purpose`); empty if there would be none.
-        since: the incarnation (`hello@3`) whose content was in place last; empty if none was.
-    """
-
-    id: AssetId
-    type: str
-    goal: Goal
-    content: int
-    result: PlannedResult
-    reason: str
-    message: str = ""
-    unblock: str = ""
-    diff: Diff | None = None
-    wait_for: tuple[AssetId, ...] = ()
-    verdicts: tuple[Verdict, ...] = ()
-    purpose: str = ""
-    since: str = ""
 
 
 class _Overlay(NamedTuple):
@@ -297,7 +255,7 @@ class Planner:
             slot.type,
             decision.goal,
             decision.content,
-            _BY_REASON.get(condition.reason) or _RESULTS[condition.status],
+            result_of(condition),
             condition.reason,
             condition.message,
             condition.unblock,
@@ -461,27 +419,6 @@ class _PatientLane(Lane[Slot]):
         found = await super().diff(target, asset, read, routine=routine)
         self._comparisons.keep(target, asset, read, found)
         return found
-
-
-_RESULTS = {
-    Status.CONVERGED: PlannedResult.AS_INTENDED,
-    Status.TURNED_DOWN: PlannedResult.AS_INTENDED,
-    Status.ORPHANED: PlannedResult.ORPHANED,
-    Status.PUSHING: PlannedResult.PUSHED,
-    Status.WAITING: PlannedResult.WAITS,
-    Status.HELD: PlannedResult.HELD,
-    Status.RETRYING: PlannedResult.NOT_KNOWN,
-    Status.STALLED: PlannedResult.NOT_KNOWN,
-    Status.UNKNOWN: PlannedResult.NOT_KNOWN,
-}
-
-
-_BY_REASON: dict[str, PlannedResult] = {
-    Reason.APPROVAL_NEEDED: PlannedResult.APPROVAL,
-    Reason.AWAITING_RELEASE: PlannedResult.HELD,
-    Reason.PINNED: PlannedResult.HELD,
-}
-"""Results that the reason decides, whatever the status."""
 
 
 def recovered(runtime: Runtime) -> Recovery:

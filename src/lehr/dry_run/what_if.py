@@ -17,7 +17,8 @@ from lehr.base.errors import LehrError
 from lehr.dry_run.candidate import PublishedIntent
 from lehr.dry_run.comparisons import Comparisons
 from lehr.dry_run.memories import no_memories, remembered
-from lehr.dry_run.planner import Planned, PlannedResult, Planner, recovered
+from lehr.dry_run.planned import Planned, PlannedResult
+from lehr.dry_run.planner import Planner, recovered
 from lehr.dry_run.suppositions import (
     OF_ROLLOUTS,
     SUPPOSED,

@@ -17,7 +17,7 @@ from msgspec import Meta, field
 
 from lehr.base.errors import LehrError, StalledError
 from lehr.dry_run.dry_turns import DryTurns
-from lehr.dry_run.planner import Planned
+from lehr.dry_run.planned import Planned
 from lehr.dry_run.unblock import Unblocking, unblocking
 from lehr.dry_run.what_if import Supposed, WhatIf
 from lehr.http.dry_run_queue import too_slow

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from lehr.cli import terminal
 from lehr.cli.plan_text import planned_lines, summary
 from lehr.dry_run.intent_changes import IntentChanges
-from lehr.dry_run.planner import Planned, PlannedResult
+from lehr.dry_run.planned import Planned, PlannedResult
 from lehr.model.asset import AssetId
 from lehr.model.diff import Change, Diff, Effects, Goal
 from lehr.model.operation import Purpose
